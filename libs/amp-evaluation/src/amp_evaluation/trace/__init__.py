@@ -1,0 +1,51 @@
+"""Traces: the model that evaluators read, and where traces come from."""
+
+from __future__ import annotations
+
+from amp_evaluation.trace.models import (
+    AgentSpan,
+    AgentStep,
+    AgentTrace,
+    AssistantMessage,
+    ChainSpan,
+    LLMReasoningStep,
+    LLMSpan,
+    Message,
+    RetrievedDoc,
+    RetrieverSpan,
+    SystemMessage,
+    TokenUsage,
+    ToolCall,
+    ToolCallInfo,
+    ToolExecutionStep,
+    ToolMessage,
+    ToolSpan,
+    Trace,
+    TraceMetrics,
+    UserInputStep,
+    UserMessage,
+)
+
+__all__ = [
+    "AgentSpan",
+    "AgentStep",
+    "AgentTrace",
+    "AssistantMessage",
+    "ChainSpan",
+    "LLMReasoningStep",
+    "LLMSpan",
+    "Message",
+    "RetrievedDoc",
+    "RetrieverSpan",
+    "SystemMessage",
+    "TokenUsage",
+    "ToolCall",
+    "ToolCallInfo",
+    "ToolExecutionStep",
+    "ToolMessage",
+    "ToolSpan",
+    "Trace",
+    "TraceMetrics",
+    "UserInputStep",
+    "UserMessage",
+]

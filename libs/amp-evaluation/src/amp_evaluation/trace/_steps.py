@@ -1,0 +1,281 @@
+"""An agent's steps and figures, from the spans below it.
+
+Histories repeat: each LLM call sends again what was said before. A message is a step once for each time it was said,
+so a user who says "ok" twice has two steps. Messages of one trace that the parser made from equal bytes are the same
+object, which makes "this input starts with the last one" a comparison of pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from amp_evaluation.trace._agents import (
+    AgentStep,
+    AgentTrace,
+    LLMReasoningStep,
+    ToolCallInfo,
+    ToolExecutionStep,
+    UserInputStep,
+    as_text,
+)
+from amp_evaluation.trace._spans import (
+    AgentMetrics,
+    AgentSpan,
+    AssistantMessage,
+    LLMSpan,
+    Message,
+    RetrieverSpan,
+    Span,
+    ToolCall,
+    ToolMessage,
+    ToolSpan,
+    TraceMetrics,
+    UserMessage,
+)
+from amp_evaluation.trace._tree import children_of, own_spans
+
+MAX_NESTING = 20
+"""Agents inside tools of agents …: deeper ones have no view of their own, so that no trace exhausts the stack."""
+
+Key = tuple[Any, ...]
+
+
+class TraceLike(Protocol):
+    trace_id: str
+    input: str
+    output: str
+    spans: list[Span]
+    metrics: TraceMetrics
+
+
+def message_key(message: Message) -> Key:
+    """Equal for messages that say the same. An assistant's calls count by id, or by name and arguments without one."""
+    if isinstance(message, AssistantMessage):
+        return ("assistant", message.content.strip(), *map(call_key, message.tool_calls))
+    if isinstance(message, ToolMessage):
+        return ("tool", message.tool_call_id, message.content)
+    return (message.role, message.content)
+
+
+def call_key(call: ToolCall) -> Key:
+    return (call.id,) if call.id else (call.name, as_text(call.arguments))
+
+
+def reply_message(call: LLMSpan) -> AssistantMessage:
+    """The reply as the next history will hold it: the text is "" where `output` only spells the calls out."""
+    calls = call.tool_calls
+    text = call.output
+    if calls and text == spelled_calls(calls):
+        text = ""
+    return AssistantMessage(text, calls)
+
+
+def spelled_calls(calls: Sequence[ToolCall]) -> str:
+    """A line per call: what the output says when the model only calls tools."""
+    return "\n".join(f"{call.name}({as_text(call.arguments)})" for call in calls)
+
+
+class Said:
+    """What was said so far, by occurrences."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Key, int] = {}
+        self._last: list[Message] = []
+
+    def fresh(self, messages: list[Message]) -> list[int]:
+        """Positions of the messages that this input says for the first time."""
+        last, self._last = self._last, messages
+        counts = self._counts
+        start = len(last) if last and len(messages) >= len(last) and messages[: len(last)] == last else 0
+        here: dict[Key, int] = {}
+        if start and start < len(messages):
+            # everything before `start` was counted with the last input
+            later = {message_key(message) for message in messages[start:]}
+            for message in last:
+                key = message_key(message)
+                if key in later:
+                    here[key] = here.get(key, 0) + 1
+        found = []
+        for position in range(start, len(messages)):
+            key = message_key(messages[position])
+            seen = here[key] = here.get(key, 0) + 1
+            if seen > counts.get(key, 0):
+                counts[key] = seen
+                found.append(position)
+        return found
+
+    def say(self, message: Message) -> None:
+        key = message_key(message)
+        self._counts[key] = self._counts.get(key, 0) + 1
+
+
+def new_messages(calls: Iterable[LLMSpan]) -> list[list[Message]]:
+    """For each call the messages of its input that no earlier call sent or got as its reply."""
+    said = Said()
+    found = []
+    for call in calls:
+        found.append([call.input[position] for position in said.fresh(call.input)])
+        said.say(reply_message(call))
+    return found
+
+
+def build_agent_trace(trace: TraceLike, agent_id: str, depth: int = 0) -> AgentTrace:
+    """The view of one agent span; with another id, the whole trace as one agent's run."""
+    spans = trace.spans
+    agent = next((span for span in spans if span.span_id == agent_id and isinstance(span, AgentSpan)), None)
+    own = own_spans(spans, agent.span_id if agent else None)
+    steps = _Builder(trace, own, depth).steps()
+    llm_calls = [span for span in own if isinstance(span, LLMSpan)]
+    if agent is None:
+        return _whole_trace(trace, agent_id, llm_calls, steps)
+    return AgentTrace(
+        agent_id,
+        agent.input,
+        agent.output,
+        steps,
+        agent.name,
+        agent.framework,
+        agent.model or next((call.model for call in llm_calls if call.model), ""),
+        agent.system_prompt,
+        agent.available_tools,
+        agent.metrics,
+    )
+
+
+def _whole_trace(trace: TraceLike, agent_id: str, calls: list[LLMSpan], steps: list[AgentStep]) -> AgentTrace:
+    figures = trace.metrics
+    first = calls[0] if calls else None
+    system = next((message.content for call in calls for message in call.get_system_messages()), "")
+    metrics = AgentMetrics(
+        figures.total_duration_ms,
+        figures.has_errors,
+        token_usage=figures.token_usage,
+        usage_known=figures.usage_known,
+        duration_known=figures.duration_known,
+    )
+    return AgentTrace(
+        agent_id,
+        trace.input,
+        trace.output,
+        steps,
+        model=next((call.model for call in calls if call.model), ""),
+        system_prompt=system,
+        available_tools=first.available_tools if first else [],
+        metrics=metrics,
+    )
+
+
+class _Builder:
+    def __init__(self, trace: TraceLike, own: list[Span], depth: int) -> None:
+        self.trace = trace
+        self.own = own
+        self.depth = depth
+        self.tools = [span for span in own if isinstance(span, ToolSpan)]
+        self.by_call = {span.tool_call_id: span for span in self.tools if span.tool_call_id}
+        self.waiting = {id(span): span for span in self.tools}
+        self.names: dict[str, str] = {}
+        self.made: list[AgentStep] = []
+        self._children: dict[str | None, list[Span]] | None = None
+
+    def steps(self) -> list[AgentStep]:
+        said = Said()
+        spent: set[str] = set()
+        for span in self.own:
+            if isinstance(span, LLMSpan):
+                self._take_input(span, said, spent)
+                self._take_reply(span, said)
+            elif isinstance(span, RetrieverSpan):
+                self.made.append(_retrieval(span))
+            elif isinstance(span, ToolSpan):
+                self._place(span)
+        return self.made
+
+    def _take_input(self, span: LLMSpan, said: Said, spent: set[str]) -> None:
+        fresh = said.fresh(span.input)
+        if not fresh:
+            return
+        last_user = max((n for n, m in enumerate(span.input) if isinstance(m, UserMessage)), default=-1)
+        for position in fresh:
+            message = span.input[position]
+            if isinstance(message, UserMessage):
+                if message.content:
+                    self.made.append(UserInputStep(message.content))
+            elif isinstance(message, AssistantMessage):
+                self._reason(message.content, message.tool_calls, None)
+            elif isinstance(message, ToolMessage):
+                self._take_tool_message(message, position < last_user, spent)
+
+    def _take_reply(self, span: LLMSpan, said: Said) -> None:
+        reply = reply_message(span)
+        said.say(reply)
+        self._reason(reply.content, reply.tool_calls, span.span_id)
+
+    def _reason(self, content: str, calls: list[ToolCall], span_id: str | None) -> None:
+        for call in calls:
+            if call.id:
+                self.names[call.id] = call.name
+        infos = [ToolCallInfo(call.id, call.name, call.arguments) for call in calls]
+        self.made.append(LLMReasoningStep(content, infos, span_id))
+
+    def _take_tool_message(self, message: ToolMessage, earlier_turn: bool, spent: set[str]) -> None:
+        """A tool's answer as a later call sent it: it completes the step of its span, or is a step of its own."""
+        call_id = message.tool_call_id
+        if call_id and (call_id in self.by_call or call_id in spent):
+            return
+        name = self.names.get(call_id, "")
+        match = (
+            next((span for span in self.tools if span.name == name and not span.tool_call_id), None) if name else None
+        )
+        if match is not None or (not call_id and self.tools):
+            return
+        if earlier_turn and not self.names.get(call_id):
+            return
+        spent.add(call_id)
+        if not earlier_turn:
+            self.made.append(ToolExecutionStep(name, call_id or None, None, message.content, message.content))
+
+    def _place(self, span: ToolSpan) -> None:
+        metrics = span.metrics
+        error = (metrics.error_message or metrics.error_type or "Error") if metrics.error else None
+        self.made.append(
+            ToolExecutionStep(
+                span.name,
+                span.tool_call_id or None,
+                span.arguments,
+                span.result,
+                as_text(span.result),
+                error,
+                metrics.duration_ms,
+                self._nested(span),
+            )
+        )
+
+    def _nested(self, tool: ToolSpan) -> list[LLMSpan | AgentTrace]:
+        """LLM calls and agents directly under the tool: what lies inside an agent is in that agent's own view."""
+        if self._children is None:
+            self._children = children_of(self.trace.spans)
+        if self.depth >= MAX_NESTING:
+            return []
+        found: list[LLMSpan | AgentTrace] = []
+        stack = list(reversed(self._children.get(tool.span_id, ())))
+        seen: set[int] = set()
+        while stack:
+            span = stack.pop()
+            if id(span) in seen:
+                continue
+            seen.add(id(span))
+            if isinstance(span, LLMSpan):
+                found.append(span)
+            elif isinstance(span, AgentSpan):
+                found.append(build_agent_trace(self.trace, span.span_id, self.depth + 1))
+            else:
+                stack.extend(reversed(self._children.get(span.span_id, ())))
+        return found
+
+
+def _retrieval(span: RetrieverSpan) -> ToolExecutionStep:
+    metrics = span.metrics
+    error = (metrics.error_message or metrics.error_type or "Error") if metrics.error else None
+    text = "\n".join(document.content for document in span.documents)
+    return ToolExecutionStep("retrieval", None, {"query": span.query}, span.documents, text, error, metrics.duration_ms)
