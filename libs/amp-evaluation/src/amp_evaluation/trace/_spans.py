@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 Loader = Callable[[], dict[str, Any]]
+
+
+T = TypeVar("T", bound="Lazy")
 
 
 class Lazy:
@@ -45,7 +48,7 @@ class Lazy:
         return dict(self.__dict__)
 
 
-def lazily[T: Lazy](kind: type[T], loader: Loader, **known: Any) -> T:
+def lazily(kind: type[T], loader: Loader, **known: Any) -> T:
     """An instance with `known` set; the other fields come from `loader` on first use."""
     made = kind.__new__(kind)
     known["_loader"] = loader

@@ -107,8 +107,9 @@ class Trace:
     ) -> list[LLMSpan]:
         """The LLM calls in time order.
 
-        `agent_span_id` keeps to that agent's subtree; `include_nested=False` leaves out what runs inside tools and,
-        when an agent is named, inside the agents below it; `deduplicate_messages` gives copies whose input holds each message of a history once.
+        `agent_span_id` keeps to that agent's subtree. `include_nested=False` leaves out what runs inside tools and,
+        when an agent is named, inside the agents below it. `deduplicate_messages` gives copies whose input holds
+        each message of a history once.
         """
         calls = [span for span in self._scope(include_nested, agent_span_id) if isinstance(span, LLMSpan)]
         if not deduplicate_messages:
