@@ -1,0 +1,271 @@
+"""HTTP to one peer: a keep-alive session, error classes by status, and the one retry policy.
+
+Time limits and the 401 rule are the platform's contract for all of its peers; statuses and waits are in
+``_retry``, and are public from here. The shape of the calls is for speed: the environment (proxies, CA
+bundle) is looked up once a base URL, requests are sent prepared, bodies are read in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlencode, urlsplit
+
+import requests
+import urllib3
+
+from amp_evaluation._retry import (
+    MAX_RETRY_AFTER_S,
+    RETRY_DELAYS_S,
+    TOTAL_DEADLINE_S,
+    TRANSIENT_STATUSES,
+    RetryPolicy,
+    classify,
+    parse_retry_after,
+)
+from amp_evaluation._version import __version__
+from amp_evaluation.errors import (
+    BodyCutError,
+    ConfigError,
+    PeerError,
+    PeerTimeoutError,
+    RefusedError,
+    TransientError,
+)
+
+__all__ = [
+    "CONNECT_TIMEOUT_S",
+    "MAX_RETRY_AFTER_S",
+    "READ_TIMEOUT_S",
+    "RETRY_DELAYS_S",
+    "TOTAL_DEADLINE_S",
+    "TRANSIENT_STATUSES",
+    "BodyTooLargeError",
+    "HttpClient",
+    "Reply",
+    "RetryPolicy",
+    "TokenProvider",
+    "classify",
+    "parse_retry_after",
+]
+
+CONNECT_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 30.0
+IDLE_LIMIT_S = 30.0  # proxies and NAT forget idle connections without a word: a request on one hangs
+ERROR_BODY_BYTES = 4096  # enough for an error code; the rest of an error page is of no use
+
+
+class TokenProvider(Protocol):
+    """Gives the current bearer token. A plain callable is one.
+
+    It may have a method ``invalidate(token: str) -> None``, which is told of a token that a peer refused.
+    """
+
+    def __call__(self) -> str: ...
+
+
+class BodyTooLargeError(PeerError):
+    """The reply is larger than the caller can hold; ``size`` is its length in bytes as far as known."""
+
+    def __init__(self, role: str, size: int) -> None:
+        super().__init__(role, f"a reply of at least {size:,} bytes", status=200)
+        self.size = size
+
+
+@dataclass(slots=True)
+class Reply:
+    """A 2xx reply. Names of ``headers`` are found in any case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class HttpClient:
+    """All calls to one base URL. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        role: str,
+        base_url: str,
+        *,
+        retry: RetryPolicy | None = None,
+        read_timeout_s: float = READ_TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    ) -> None:
+        self.role = role
+        self.retry = RetryPolicy() if retry is None else retry
+        self._base = _checked_base(role, base_url)
+        self._timeout = (connect_timeout_s, read_timeout_s)
+        self._session = requests.Session()
+        settings = self._session.merge_environment_settings(self._base, {}, True, None, None)
+        self._session.trust_env = False  # from here on: no look-ups a call, and .netrc never
+        self._proxies, self._verify, self._cert = settings["proxies"], settings["verify"], settings["cert"]
+        self._session.headers["User-Agent"] = f"amp-evaluation/{__version__}"
+        self._templates = {method: self._template(method) for method in ("GET", "POST")}
+        self._last_used = self.retry.clock()
+
+    def get(
+        self,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        token: TokenProvider | None = None,
+        retry: bool = True,
+        max_bytes: int | None = None,
+    ) -> Reply:
+        """GET ``base_url + path``. A 2xx body above ``max_bytes`` is not read: BodyTooLargeError."""
+        query = f"?{urlencode(params)}" if params else ""
+        request = self._prepare("GET", path + query)
+        return self._call(request, token, retry, max_bytes)
+
+    def post(
+        self,
+        path: str,
+        *,
+        body: bytes,
+        content_type: str,
+        token: TokenProvider | None = None,
+        headers: Mapping[str, str] | None = None,
+        retry: bool = True,
+    ) -> Reply:
+        """POST ``body``. It is sent again after transient errors: the peer must bear the same body twice."""
+        request = self._prepare("POST", path)
+        request.body = body
+        request.headers["Content-Type"] = content_type
+        request.headers["Content-Length"] = str(len(body))
+        request.headers.update(headers or {})
+        return self._call(request, token, retry, None)
+
+    def close(self) -> None:
+        """Close the connections. A later call opens new ones."""
+        self._session.close()
+
+    def _template(self, method: str) -> requests.PreparedRequest:
+        return self._session.prepare_request(requests.Request(method, self._base))
+
+    def _prepare(self, method: str, path: str) -> requests.PreparedRequest:
+        """A copy of the template: preparing anew would parse the URL and all headers on every call."""
+        template = self._templates[method]
+        request = requests.PreparedRequest()
+        request.__dict__.update(template.__dict__)
+        request.url = self._base + path
+        request.headers = template.headers.copy()
+        return request
+
+    def _call(
+        self, request: requests.PreparedRequest, token: TokenProvider | None, retry: bool, max_bytes: int | None
+    ) -> Reply:
+        def attempt() -> Reply:
+            return self._authorized(request, token, max_bytes)
+
+        return self.retry.run(attempt, role=self.role) if retry else attempt()
+
+    def _authorized(
+        self, request: requests.PreparedRequest, token: TokenProvider | None, max_bytes: int | None
+    ) -> Reply:
+        """One try; a 401 is answered with one new token, on the last try as on the first."""
+        if token is None:
+            return self._send(request, max_bytes)
+        used = token()
+        self._bear(request, used)
+        try:
+            return self._send(request, max_bytes)
+        except RefusedError as refusal:
+            renewed = _renew(token, used) if refusal.status == 401 else None
+            if renewed is None:
+                raise
+        self._bear(request, renewed)
+        return self._send(request, max_bytes)
+
+    def _bear(self, request: requests.PreparedRequest, token: str) -> None:
+        if not (token.isascii() and token.isprintable()):  # the HTTP library would show it in its own error
+            raise RefusedError(self.role, "the access token holds characters that no header can")
+        request.headers["Authorization"] = f"Bearer {token}"
+
+    def _send(self, request: requests.PreparedRequest, max_bytes: int | None) -> Reply:
+        now = self.retry.clock()
+        if now - self._last_used > IDLE_LIMIT_S:
+            self._session.close()
+        try:
+            response = self._session.send(
+                request,
+                stream=True,
+                timeout=self._timeout,
+                allow_redirects=False,
+                proxies=self._proxies,
+                verify=self._verify,
+                cert=self._cert,
+            )
+            try:
+                return self._receive(response, max_bytes)
+            finally:
+                response.close()
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise self._foreign(error) from error
+        finally:
+            self._last_used = self.retry.clock()
+
+    def _receive(self, response: requests.Response, max_bytes: int | None) -> Reply:
+        raw = response.raw
+        if not 200 <= response.status_code < 300:
+            body = raw.read(ERROR_BODY_BYTES, decode_content=True)
+            raise classify(self.role, response.status_code, response.headers, body)
+        if max_bytes is None:
+            return Reply(response.status_code, response.headers, raw.read(decode_content=True))
+        announced = raw.length_remaining  # None when the peer sends chunks
+        if announced is not None and announced > max_bytes:
+            raise BodyTooLargeError(self.role, announced)
+        body = raw.read(max_bytes + 1, decode_content=True)
+        if len(body) > max_bytes:
+            raise BodyTooLargeError(self.role, len(body))
+        return Reply(response.status_code, response.headers, body)
+
+    def _foreign(self, error: Exception) -> TransientError:
+        """The HTTP library's errors, mapped in one place. Their own texts name hosts, so they stay out."""
+        for kinds, error_class, detail in FOREIGN_ERRORS:
+            if isinstance(error, kinds):
+                return error_class(self.role, detail)
+        return TransientError(self.role, "no connection")
+
+
+# First match wins. A body cut short is ProtocolError on a streamed read, ChunkedEncodingError elsewhere.
+FOREIGN_ERRORS: tuple[tuple[tuple[type[Exception], ...], type[TransientError], str], ...] = (
+    ((requests.ConnectTimeout,), PeerTimeoutError, "no connection in time"),
+    ((requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError), PeerTimeoutError, "no reply in time"),
+    (
+        (urllib3.exceptions.ProtocolError, requests.exceptions.ChunkedEncodingError),
+        BodyCutError,
+        "the reply ended early",
+    ),
+    (
+        (urllib3.exceptions.DecodeError, requests.exceptions.ContentDecodingError),
+        BodyCutError,
+        "the reply can't be unpacked",
+    ),
+    ((requests.exceptions.ProxyError,), TransientError, "the proxy gives no connection"),
+    ((requests.exceptions.SSLError,), TransientError, "no secure connection (check the CA certificates)"),
+)
+
+
+def _checked_base(role: str, base_url: str) -> str:
+    base = base_url.rstrip("/")
+    try:
+        parts = urlsplit(base)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ConfigError(f"{role}: the address {base_url!r} is not an http:// or https:// URL with a host")
+    return base
+
+
+def _renew(token: TokenProvider, used: str) -> str | None:
+    """A new token after a refused one; None when the provider has no other."""
+    invalidate: Callable[[str], None] | None = getattr(token, "invalidate", None)
+    if invalidate is not None:
+        invalidate(used)
+        return token()
+    fresh = token()
+    return fresh if fresh != used else None
