@@ -42,6 +42,7 @@ class Lazy:
             for key, value in loader().items():
                 held.setdefault(key, value)
             held.pop("_loader", None)
+            held.pop("_wire", None)  # a record holds its whole page in memory
 
     def __getstate__(self) -> dict[str, Any]:
         self._load()
