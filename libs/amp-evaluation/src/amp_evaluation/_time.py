@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["floor_to", "format_rfc3339", "parse_rfc3339", "utc"]
+__all__ = ["floor_to", "format_rfc3339", "format_unix_nanos", "from_unix_nanos", "parse_rfc3339", "utc"]
+
+_LAST_SECOND = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 
 
 def parse_rfc3339(text: str) -> datetime | None:
@@ -26,6 +28,20 @@ def parse_rfc3339(text: str) -> datetime | None:
 def format_rfc3339(moment: datetime) -> str:
     """Write a time as RFC 3339 in UTC with ``Z``; digits of the second only when there are any."""
     return utc(moment).isoformat().replace("+00:00", "Z")
+
+
+def from_unix_nanos(nanos: int) -> datetime | None:
+    """The moment so many nanoseconds after 1970, cut to the microsecond; None for 0 or less (absent) and after 9999."""
+    seconds, rest = divmod(nanos, 1_000_000_000)
+    if nanos <= 0 or seconds > _LAST_SECOND:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)
+
+
+def format_unix_nanos(nanos: int) -> str:
+    """Nanoseconds after 1970 as RFC 3339 with all nine digits; "" where `from_unix_nanos` gives None."""
+    moment = from_unix_nanos(nanos)
+    return "" if moment is None else f"{moment:%Y-%m-%dT%H:%M:%S}.{nanos % 1_000_000_000:09d}Z"
 
 
 def utc(moment: datetime) -> datetime:
