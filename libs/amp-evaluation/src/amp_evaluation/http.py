@@ -112,12 +112,14 @@ class HttpClient:
         *,
         params: Mapping[str, str] | None = None,
         token: TokenProvider | None = None,
+        headers: Mapping[str, str] | None = None,
         retry: bool = True,
         max_bytes: int | None = None,
     ) -> Reply:
         """GET ``base_url + path``. A 2xx body above ``max_bytes`` is not read: BodyTooLargeError."""
         query = f"?{urlencode(params)}" if params else ""
         request = self._prepare("GET", path + query)
+        request.headers.update(headers or {})
         return self._call(request, token, retry, max_bytes)
 
     def post(
