@@ -1,4 +1,4 @@
-"""OTLP JSON: one export request, or a list of them, as spans and log records that still hold their attributes undecoded.
+"""OTLP JSON: an export request, or a list of them, as spans and log records whose attributes are still undecoded.
 
 Source of the shapes: opentelemetry-proto 1.x, the "JSON Protobuf Encoding" of the OTLP specification, and what writers
 really do beside it: ids in base64 or hex, enums as numbers or names, 64-bit numbers as strings or numbers, snake_case

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from amp_evaluation._time import format_unix_nanos
-from amp_evaluation.trace._wire import OTELSpan, OTELTrace, OTELTraceStatus
+from amp_evaluation.trace._wire import OTELSpan, OTELTrace
 from amp_evaluation.trace.otlp import (
     Batch,
     JsonValue,
@@ -26,7 +26,6 @@ from amp_evaluation.trace.otlp import (
 
 _SPAN_KINDS: Final = ("Unspecified", "Internal", "Server", "Client", "Producer", "Consumer")
 _STATUS_CODES: Final = ("UNSET", "OK", "ERROR")
-_ERROR: Final = "ERROR"
 _TASK_KEY, _TRIAL_KEY = "task.id", "trial.id"
 """OpenTelemetry baggage that an experiment sends with its tasks, copied onto spans by a baggage span processor."""
 
@@ -210,7 +209,6 @@ def _trace(trace_id: str, spans: list[OTELSpan], group: _Group) -> OTELTrace:
         endTime=format_unix_nanos(end) or None,
         durationInNanos=max(0, end - start) if start and end else 0,
         spanCount=len(spans),
-        status=OTELTraceStatus(errorCount=sum(_is_error(span) for span in spans)),
         taskId=_baggage(spans, _TASK_KEY),
         trialId=_baggage(spans, _TRIAL_KEY),
         spans=spans,
@@ -221,10 +219,6 @@ def _root(spans: list[OTELSpan]) -> OTELSpan:
     """The earliest span without a parent, else the earliest whose parent is not here, else the earliest."""
     ids = {span.spanId for span in spans}
     return min(spans, key=lambda s: (bool(s.parentSpanId) + (s.parentSpanId in ids), s.startTime or "~"))
-
-
-def _is_error(span: OTELSpan) -> bool:
-    return isinstance(span.status, dict) and span.status.get("code") == _ERROR
 
 
 def _baggage(spans: list[OTELSpan], key: str) -> str | None:

@@ -28,7 +28,7 @@ _TRACE_ID_BYTES, _SPAN_ID_BYTES = 16, 8
 
 
 def decode_messages(data: bytes) -> Iterator[Batch]:
-    """One batch a message. ValueError that names the offset when the bytes are no OTLP; ConfigError without the extra."""
+    """One batch a message. ValueError with the offset when the bytes are no OTLP; ConfigError without the extra."""
     spans_type, logs_type = _message_types()
     for start, end in _frames(data):
         chunk = data[start:end]
