@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NotRequired, cast
+from datetime import datetime
+from typing import Annotated, Any, Literal, NotRequired
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
+from amp_evaluation._time import format_rfc3339
 from amp_evaluation.models import NO_SCORE_REASON, EvaluatorScore, EvaluatorSummary, SpanContext
 
 MAX_NAME_CHARS = 255
@@ -190,8 +191,7 @@ class ItemSource:
         """RFC 3339 with a zone (none means UTC), made once a trace; "" for no time."""
         if time is None:
             return ""
-        zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
-        text = self._time_texts[time] = zoned.astimezone(UTC).isoformat()
+        text = self._time_texts[time] = format_rfc3339(time)
         return text
 
     def _span(self, context: SpanContext) -> SpanLabels:
@@ -210,7 +210,7 @@ def shortened(text: str, max_chars: int) -> str:
 
 
 def _level(summary: EvaluatorSummary) -> Level:
-    return cast(Level, summary.level.value)
+    return summary.level.value
 
 
 def _cut(text: str) -> str:
