@@ -74,7 +74,7 @@ class BaseEvaluator(ABC):
 
     _params: ClassVar[dict[str, ParamSpec]] = {}
     _supported_levels: ClassVar[tuple[EvaluationLevel, ...]] = ()
-    _catalog_module: ClassVar[str] = ""
+    _catalog_module: str = ""
     _declared_level: ClassVar[EvaluationLevel | None] = None
     _level: EvaluationLevel | None = None
     _includes_failed: bool = False
@@ -171,7 +171,7 @@ class BaseEvaluator(ABC):
         """What a catalogue says of it; TypeError when its level can't be told."""
         return EvaluatorInfo(
             name=self.name,
-            description=self.description or _first_line(type(self).__doc__),
+            description=self.description or first_line(type(self).__doc__),
             tags=list(self.tags),
             version=self.version,
             modes=list(self._supported_eval_modes),
@@ -246,5 +246,5 @@ class BaseEvaluator(ABC):
         return f"<{type(self).__name__} {self.name!r}>"
 
 
-def _first_line(text: str | None) -> str:
+def first_line(text: str | None) -> str:
     return text.strip().partition("\n")[0] if text else ""
