@@ -1,0 +1,80 @@
+"""Where a run's traces come from: a fetcher, a loader, or any object with `fetch_traces` or `load_traces`."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Any, Protocol, runtime_checkable
+
+from amp_evaluation.errors import ConfigError, PeerError, TraceSourceError, TransientError
+from amp_evaluation.models import RunError
+from amp_evaluation.trace._wire import OTELTrace
+from amp_evaluation.trace.models import Trace
+
+__all__ = ["AnyTrace", "LoadsTraces", "Moment", "TraceSource", "guarded", "open_source"]
+
+AnyTrace = Trace | OTELTrace
+Moment = datetime | str
+
+
+@runtime_checkable
+class TraceSource(Protocol):
+    """All that is asked of a trace fetcher."""
+
+    def fetch_traces(self, start_time: Any, end_time: Any) -> Iterable[AnyTrace]:
+        """The traces that start in [start_time, end_time), ascending."""
+        ...
+
+
+@runtime_checkable
+class LoadsTraces(Protocol):
+    """All that is asked of a trace loader."""
+
+    def load_traces(self, start_time: Any = None, end_time: Any = None) -> Iterable[AnyTrace]:
+        """The traces that start in [start_time, end_time)."""
+        ...
+
+
+def open_source(
+    source: TraceSource | LoadsTraces, start_time: Moment | None, end_time: Moment | None, options: dict[str, Any]
+) -> Iterable[AnyTrace]:
+    """Start reading. A loader that streams is read that way; `options` go to the source as they are."""
+    read: Callable[..., Iterable[AnyTrace]]
+    for name in ("iter_traces", "fetch_traces", "load_traces"):
+        found = getattr(source, name, None)
+        if found is not None:
+            read = found
+            return read(start_time=start_time, end_time=end_time, **options)
+    raise TypeError(f"trace_fetcher={source!r}: an object with fetch_traces(start_time, end_time) is wanted")
+
+
+def guarded(traces: Iterable[AnyTrace], errors: list[str]) -> Iterator[AnyTrace]:
+    """The traces; when the source fails for good it ends there, and the failure is an error of the run.
+
+    What was evaluated up to then stays. A wrong argument, and a file that can't be read from the start, are raised:
+    nothing is lost by it, and a person has to see to it.
+    """
+    iterator = iter(traces)
+    begun = False
+    while True:
+        try:
+            # No variable holds the trace: a page would stay in memory while the next one is read.
+            yield next(iterator)
+        except StopIteration:
+            return
+        except (ConfigError, ValueError, TypeError):
+            raise
+        except TraceSourceError as error:
+            if not begun:
+                raise
+            errors.append(_failure(str(error), repeat_may_help=False))
+            return
+        except PeerError as error:
+            errors.append(_failure(str(error), repeat_may_help=isinstance(error, TransientError)))
+            return
+        except Exception as error:  # a fetcher of somebody's own, with errors of its own
+            errors.append(_failure(f"trace fetcher: {type(error).__name__}: {error}", repeat_may_help=True))
+            return
+        begun = True
+
+
+def _failure(text: str, *, repeat_may_help: bool) -> RunError:
+    return RunError(f"{text}; later traces were not read", repeat_may_help=repeat_may_help)
