@@ -1,0 +1,125 @@
+"""The child's main program: lock in, then load sources and answer for items, one request at a time.
+
+Run as `python -I` by `_process.py` with the channel's descriptor, the parent's process id and the memory limit in MiB.
+The process ends when the channel closes, and is killed with its parent.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import pickle
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from amp_evaluation.evaluators._outcome import error_text
+from amp_evaluation.isolation import protocol
+from amp_evaluation.isolation.confine import MemoryLimit, die_with, limit_resources, lock_in
+from amp_evaluation.isolation.loading import LoadedEvaluator, SourceError, load
+from amp_evaluation.isolation.packing import unpack_trace
+from amp_evaluation.isolation.protocol import (
+    AskRequest,
+    Failed,
+    LoadRequest,
+    ReadRequest,
+    Ready,
+    Refused,
+    Reply,
+    Request,
+)
+from amp_evaluation.trace.models import AgentTrace, LLMSpan, Trace
+
+RECURSION_LIMIT = 1000  # set again for each item: one that raised it must not take the next one down
+
+
+def main(argv: Sequence[str]) -> None:
+    descriptor, parent_pid, memory_mb = map(int, argv[1:4])
+    die_with(parent_pid)
+    sys.argv[:] = ["custom-evaluators"]
+    os.environ.pop("LC_CTYPE", None)  # set by the interpreter itself where LANG says nothing
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    memory = limit_resources(memory_mb)
+    abi = lock_in()
+    with socket.socket(fileno=descriptor) as channel:
+        os.set_inheritable(descriptor, False)
+        protocol.send(channel, protocol.encode_reply(Ready(landlock_abi=abi)))
+        serve(channel, Evaluators(memory))
+
+
+def serve(channel: socket.socket, evaluators: Evaluators) -> None:
+    """Answer requests until the other side goes."""
+    own = os.getpid()
+    while (body := protocol.receive(channel)) is not None:
+        reply = evaluators.answer(body)
+        if os.getpid() != own:  # user code forked and both copies came back here
+            os._exit(0)
+        protocol.send(channel, protocol.encode_reply(reply))
+
+
+class Evaluators:
+    """What has been loaded, and the trace that was sent last."""
+
+    def __init__(self, memory: MemoryLimit) -> None:
+        self._memory = memory
+        self._loaded: dict[int, LoadedEvaluator] = {}
+        self._trace: Trace | None = None
+
+    def answer(self, body: bytes) -> Reply:
+        """The reply to one request. Whatever user code raises is a reply, `sys.exit()` too."""
+        try:
+            sys.setrecursionlimit(RECURSION_LIMIT)
+            request: Request = pickle.loads(body)
+            return _HANDLERS[type(request)](self, request)
+        except MemoryError:
+            gc.collect()
+            return Failed(reason="MemoryError: it needs more memory than AMP_CODE_EVALUATOR_MEMORY_MB allows")
+        except SystemExit:
+            return Failed(reason="SystemExit: it called exit()")
+        except BaseException as error:
+            return Failed(reason=error_text(error))
+
+    def load(self, request: LoadRequest) -> Reply:
+        self._memory.for_loading()
+        try:
+            loaded = self._loaded[request.index] = load(request)
+            return loaded.info
+        except SourceError as error:
+            return Refused(reason=str(error))
+        except MemoryError:
+            return Refused(reason="loading it takes too much memory")
+        except BaseException as error:
+            return Refused(reason=error_text(error))
+        finally:
+            self._memory.for_evaluating()
+
+    def ask(self, request: AskRequest) -> Reply:
+        if request.trace is not None:
+            self._trace = None  # let go of the old one before the next is made
+            self._trace = unpack_trace(request.trace)
+        if self._trace is None:
+            return Failed(reason="the trace did not reach the evaluator's process")
+        target = _target(self._trace, request.item)
+        return self._loaded[request.index].ask(self._trace, target, request.task)
+
+    def read(self, request: ReadRequest) -> Reply:
+        return self._loaded[request.index].read(request.content)
+
+
+_HANDLERS: dict[type, Callable[[Evaluators, Any], Reply]] = {
+    LoadRequest: Evaluators.load,
+    AskRequest: Evaluators.ask,
+    ReadRequest: Evaluators.read,
+}
+
+
+def _target(trace: Trace, item: str | int | None) -> Trace | AgentTrace | LLMSpan:
+    if item is None:
+        return trace
+    if isinstance(item, int):
+        return trace.get_llm_calls()[item]
+    return trace.create_agent_trace(item)

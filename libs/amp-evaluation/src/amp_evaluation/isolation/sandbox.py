@@ -1,0 +1,243 @@
+"""The job's side of the sandbox: one child for all user code of a run, replaced when it hangs or dies."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from amp_evaluation.errors import ConfigError
+from amp_evaluation.isolation._process import ChildLost, ChildProcess
+from amp_evaluation.isolation.confine import hide_memory
+from amp_evaluation.isolation.packing import pack_trace
+from amp_evaluation.isolation.protocol import (
+    AskRequest,
+    Failed,
+    Kind,
+    Level,
+    Loaded,
+    LoadRequest,
+    Prompted,
+    ReadRequest,
+    Ready,
+    Refused,
+    Reply,
+    Request,
+    Scored,
+    Unreadable,
+)
+from amp_evaluation.trace.models import AgentTrace, LLMSpan, Trace
+
+__all__ = ["ChildLost", "Remote", "Sandbox"]
+
+log = logging.getLogger(__name__)
+
+START_LIMIT_S = 60.0  # a cold image reads its packages from a slow disk
+LOAD_LIMIT_S = 60.0  # imports of one source; apart from the limit of an item
+MAX_LOSSES_IN_A_ROW = 3
+
+Answer = Scored | Prompted | Failed | Unreadable
+
+
+class Sandbox:
+    """A child process for the user code of one run.
+
+    `time_limit_s` holds for one item, `memory_mb` (MiB) for what evaluating may use above what imports took. The child
+    is started with the first source; nothing is started otherwise. Close it when the run ends; it also ends with this
+    process, whatever ends it.
+    """
+
+    def __init__(self, time_limit_s: float = 30.0, memory_mb: int = 256) -> None:
+        self._time_limit_s = time_limit_s
+        self._memory_mb = memory_mb
+        self._child: ChildProcess | None = None
+        self._sources: list[LoadRequest] = []
+        self._remotes: list[Remote] = []
+        self._sent: weakref.ref[Trace] | None = None
+        self._warned = False
+        self._lock = threading.Lock()  # judges ask from several threads; the child does one thing at a time
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def child_pid(self) -> int | None:
+        """The running child, if there is one."""
+        child = self._child
+        return child.pid if child is not None and child.is_alive else None
+
+    def close(self) -> None:
+        """Kill the child; never waits for user code."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+
+    def load(
+        self,
+        kind: Kind,
+        source: str,
+        *,
+        name: str,
+        config: Mapping[str, Any],
+        level: Level | None,
+        schema_keys: tuple[str, ...] = (),
+    ) -> Remote:
+        """Make an evaluator of `source` in the child. Raises ConfigError with what is wrong with it."""
+        request = LoadRequest(
+            index=len(self._sources),
+            kind=kind,
+            name=name,
+            source=source,
+            config=dict(config),
+            level=level,
+            schema_keys=schema_keys,
+        )
+        with self._lock:
+            info = self._load(self._running_child(), request)
+            self._sources.append(request)
+            remote = Remote(self, request.index, name, info, self._time_limit_s)
+            self._remotes.append(remote)
+            return remote
+
+    def _load(self, child: ChildProcess, request: LoadRequest) -> Loaded:
+        try:
+            reply = child.call(pickle.dumps(request), LOAD_LIMIT_S)
+        except ChildLost as error:
+            raise ConfigError(f"the code can't be loaded: {error}") from error
+        if isinstance(reply, Refused):
+            raise ConfigError(reply.reason)
+        if not isinstance(reply, Loaded):
+            child.kill()
+            raise ConfigError("the code can't be loaded: its process gave no sensible answer")
+        return reply
+
+    def _running_child(self) -> ChildProcess:
+        """The child, started when there is none, or none any more, with all that was loaded before."""
+        if self._child is not None and self._child.is_alive:
+            return self._child
+        self.close()
+        self._sent = None
+        child = self._child = self._start()
+        for request, remote in zip(self._sources, self._remotes, strict=True):
+            if remote.stopped is not None:
+                continue
+            try:
+                self._load(child, request)
+            except ConfigError as error:
+                remote.stop(f"it could not be loaded again after a crash: {error}")
+                if not child.is_alive:
+                    return self._running_child()
+        return child
+
+    def _start(self) -> ChildProcess:
+        hide_memory()
+        began = time.monotonic()
+        child = ChildProcess(self._memory_mb)
+        try:
+            greeting = child.wait_for_greeting(START_LIMIT_S)
+        except ChildLost as error:
+            raise ConfigError(f"the process for custom code did not start: {error}") from error
+        if not isinstance(greeting, Ready):
+            child.kill()
+            raise ConfigError("the process for custom code did not start: it gave no sensible answer")
+        log.debug("process for custom code started in %.2f s", time.monotonic() - began)
+        self._warn_once(greeting.landlock_abi)
+        return child
+
+    def _warn_once(self, landlock_abi: int) -> None:
+        if landlock_abi == 0 and not self._warned:
+            self._warned = True
+            log.warning(
+                "this kernel has no Landlock: custom code runs in a process of its own with an empty environment and "
+                "limits on time and memory, but can read and write whatever files this user can, mounted secrets and "
+                "other processes' environments among them"
+            )
+
+    def ask(self, index: int, trace: Trace, item: str | int | None, task: Any) -> Reply:
+        """One item's answer. Raises ChildLost."""
+        with self._lock:
+            child = self._running_child()
+            known = self._sent is not None and self._sent() is trace
+            packed = None if known else pack_trace(trace)
+            reply = self._call(child, AskRequest(index=index, trace=packed, item=item, task=task))
+            if not known:
+                self._sent = weakref.ref(trace)
+            return reply
+
+    def read(self, index: int, content: str) -> Reply:
+        """What a judge with a reader of its own makes of a model's reply. Raises ChildLost."""
+        with self._lock:
+            return self._call(self._running_child(), ReadRequest(index=index, content=content))
+
+    def _call(self, child: ChildProcess, request: Request) -> Reply:
+        return child.call(pickle.dumps(request, pickle.HIGHEST_PROTOCOL), self._time_limit_s)
+
+
+@dataclass(eq=False)
+class Remote:
+    """One evaluator in the child. Three items in a row that hang it or kill it stop it for the rest of the run."""
+
+    sandbox: Sandbox
+    index: int
+    name: str
+    info: Loaded
+    time_limit_s: float
+    stopped: str | None = None
+    """Why it is asked nothing any more."""
+    losses_in_a_row: int = field(default=0, init=False)
+
+    def ask(self, trace: Trace, target: Trace | AgentTrace | LLMSpan, task: Any = None) -> Answer:
+        """The answer for one item of a trace; what went wrong is an answer too."""
+        if self.stopped is not None:
+            return Failed(reason=self.stopped)
+        try:
+            reply = self.sandbox.ask(self.index, trace, _place(trace, target), task)
+        except ChildLost as error:
+            return self._lost(error)
+        self.losses_in_a_row = 0
+        return _answer(reply)
+
+    def read(self, content: str) -> Answer:
+        if self.stopped is not None:
+            return Failed(reason=self.stopped)
+        try:
+            reply = self.sandbox.read(self.index, content)
+        except ChildLost as error:
+            return self._lost(error)
+        self.losses_in_a_row = 0
+        return _answer(reply)
+
+    def stop(self, reason: str) -> None:
+        """Ask it nothing any more."""
+        if self.stopped is None:
+            self.stopped = f"stopped: {reason}"
+            log.error("evaluator %r is stopped for this run: %s", self.name, reason)
+
+    def _lost(self, error: ChildLost) -> Failed:
+        self.losses_in_a_row += 1
+        if self.losses_in_a_row >= MAX_LOSSES_IN_A_ROW:
+            self.stop(f"{MAX_LOSSES_IN_A_ROW} items in a row hung or killed its process, the last: {error}")
+        return Failed(reason=f"the evaluator's process was lost: {error}")
+
+
+def _answer(reply: Reply) -> Answer:
+    if isinstance(reply, Scored | Prompted | Failed | Unreadable):
+        return reply
+    return Failed(reason="the evaluator's process gave no sensible answer")
+
+
+def _place(trace: Trace, target: Trace | AgentTrace | LLMSpan) -> str | int | None:
+    """Where the child finds this item in its own copy of the trace."""
+    if isinstance(target, AgentTrace):
+        return target.agent_id
+    if isinstance(target, LLMSpan):
+        return next(position for position, call in enumerate(trace.get_llm_calls()) if call is target)
+    return None
