@@ -36,6 +36,8 @@ __all__ = [
 PASS_MARK = 0.5  # a result that doesn't say whether it passed passes from here on
 NO_SCORE_REASON = "Evaluation did not produce a score"
 
+_new = object.__new__
+
 UnitScore = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
 
 
@@ -53,7 +55,7 @@ class EvalResult:
     skip_reason: str | None
 
     def __init__(self, score: float, explanation: str | None = None, passed: bool | None = None) -> None:
-        number = _unit(score)
+        number = score if type(score) is float and 0.0 <= score <= 1.0 else _unit(score)
         self._score: float | None = number
         self._passed = number >= PASS_MARK if passed is None else bool(passed)
         self.explanation = explanation if explanation is None or type(explanation) is str else str(explanation)
@@ -175,7 +177,7 @@ class EvaluatorScore:
     ) -> EvaluatorScore:
         """The result as the score of one item of a trace."""
         # An EvalResult has been checked when it was made: checking it again would be half the cost of a cheap rule.
-        made = object.__new__(cls)
+        made = _new(cls)
         made.trace_id = trace_id
         made.trace_start_time = trace_start_time
         made.score = score = eval_result._score

@@ -47,6 +47,7 @@ NO_ITEM_REASONS = {
     EvaluationLevel.AGENT: "no agent in this trace",
     EvaluationLevel.LLM: "no LLM call in this trace",
 }
+NOT_CAPTURED_REASON = "content not captured"
 NO_TASK_REASON = "it needs a task: experiments only"
 CLASS_RESERVED = frozenset({"func", "name", "level"})
 
@@ -69,6 +70,8 @@ class BaseEvaluator(ABC):
     """What the scores are brought together to; None means the mean."""
     evaluates_failed_runs: bool = False
     """Score runs that failed too, instead of skipping them with the reason of the failure."""
+    needs_content: bool = False
+    """Skip a trace that holds no text anywhere: content capture was off."""
     is_concurrent: bool = False
     """A runner may call `_score_item` from several threads at once."""
 
@@ -186,10 +189,8 @@ class BaseEvaluator(ABC):
 
     def run(self, trace: Trace, task: Task | None = None) -> list[EvaluatorScore]:
         """One score an item of the trace, in order; a skip where there is none. Never raises for what a trace holds."""
-        return [
-            self._score_item(trace, step, task) if isinstance(step, EvaluationItem) else step
-            for step in self._plan(trace)
-        ]
+        plan = self._plan(trace)
+        return [self._score_item(trace, step, task) if isinstance(step, EvaluationItem) else step for step in plan]
 
     __call__ = run
 
@@ -199,7 +200,9 @@ class BaseEvaluator(ABC):
             return [self._skip(trace, INITIALIZATION_REASON)]
         if trace.failed and not (self.evaluates_failed_runs or self._includes_failed):
             return [self._skip(trace, f"the run failed: {trace.failure_reason or 'no reason is known'}")]
-        level = self.level
+        if self.needs_content and not trace.content_captured:
+            return [self._skip(trace, NOT_CAPTURED_REASON)]
+        level = self._level or self.level
         try:
             items = items_of(trace, level)
         except Exception as error:

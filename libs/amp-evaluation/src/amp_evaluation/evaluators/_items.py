@@ -19,6 +19,9 @@ class EvaluationItem(NamedTuple):
     span_context: SpanContext | None
 
 
+_TRACE, _AGENT = EvaluationLevel.TRACE, EvaluationLevel.AGENT  # an enum's attribute costs as much as a call
+_new_item = tuple.__new__
+
 # the list of spans that the items were made of, its length then, and the items by level
 _Kept = tuple[list[Span], int, dict[EvaluationLevel, list[EvaluationItem]]]
 
@@ -35,7 +38,7 @@ def items_of(trace: Trace, level: EvaluationLevel) -> list[EvaluationItem]:
         kept = trace.__dict__["_items"] = (spans, len(spans), {})
     items = kept[2].get(level)
     if items is None:
-        items = kept[2][level] = _agents(trace) if level is EvaluationLevel.AGENT else _llm_calls(trace)
+        items = kept[2][level] = _agents(trace) if level is _AGENT else _llm_calls(trace)
     return items
 
 

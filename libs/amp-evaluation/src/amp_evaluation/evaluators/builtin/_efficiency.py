@@ -9,7 +9,7 @@ from amp_evaluation.evaluators._base import Target
 from amp_evaluation.evaluators.builtin._rules import PATH_LEVELS, RuleEvaluator, capped, figure
 from amp_evaluation.evaluators.params import Param
 from amp_evaluation.models import EvalResult
-from amp_evaluation.trace.models import AgentTrace, Trace
+from amp_evaluation.trace.models import AgentTrace, Trace, TraceMetrics
 
 if TYPE_CHECKING:
     from amp_evaluation.dataset.models import Task
@@ -25,6 +25,11 @@ def _limit(own: float, task: Task | None, constraint: str, use_task: bool) -> fl
     return limit if limit is not None and limit > 0 else own
 
 
+@lru_cache(maxsize=256)
+def _limit_text(limit: float) -> str:
+    return f"limit {figure(limit)}"
+
+
 class LatencyEvaluator(RuleEvaluator):
     """How long it took, against a limit in milliseconds."""
 
@@ -38,9 +43,9 @@ class LatencyEvaluator(RuleEvaluator):
         metrics = target.metrics
         if not metrics.duration_known:
             return EvalResult.skip("duration unknown")
-        took = target.metrics.total_duration_ms if isinstance(target, Trace) else target.metrics.duration_ms
+        took = metrics.total_duration_ms if isinstance(metrics, TraceMetrics) else metrics.duration_ms
         limit = _limit(self.max_latency_ms, task, "max_latency_ms", self.use_task_constraint)
-        return capped(took, limit, f"took {figure(took)} ms; limit {figure(limit)} ms")
+        return capped(took, limit, f"took {figure(took)} ms; {_limit_text(limit)} ms")
 
 
 class TokenEfficiencyEvaluator(RuleEvaluator):
@@ -58,7 +63,7 @@ class TokenEfficiencyEvaluator(RuleEvaluator):
             return EvalResult.skip("token usage unknown")
         used = metrics.token_usage.total_tokens
         limit = _limit(self.max_tokens, task, "max_tokens", self.use_context_constraint)
-        return capped(used, limit, f"used {used} tokens; limit {figure(limit)}")
+        return capped(used, limit, f"used {used} tokens; {_limit_text(limit)}")
 
 
 class IterationCountEvaluator(RuleEvaluator):
@@ -88,4 +93,4 @@ def _llm_steps(target: Target) -> int:
 
 @lru_cache(maxsize=1024)
 def _iterations(steps: int, limit: float) -> str:
-    return f"{steps} LLM steps; limit {figure(limit)}"
+    return f"{steps} LLM steps; {_limit_text(limit)}"

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amp_evaluation.evaluators._base import BaseEvaluator, EvaluationItem, Target
+from amp_evaluation.evaluators._base import NOT_CAPTURED_REASON, BaseEvaluator, Target
 from amp_evaluation.evaluators.builtin._rules import RuleEvaluator, listed
 from amp_evaluation.evaluators.params import Param
-from amp_evaluation.models import EvalResult, EvaluationLevel, EvaluatorScore
+from amp_evaluation.models import EvalResult, EvaluationLevel
 from amp_evaluation.trace.models import Trace
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ __all__ = [
     "RequiredContentEvaluator",
 ]
 
-NOT_CAPTURED = "content not captured"
 NO_OUTPUT = "no output"
 
 
@@ -40,15 +39,17 @@ class _Terms(NamedTuple):
         return len(self.texts) + len(self.patterns)
 
     def missing_from(self, output: str) -> list[str]:
-        return self._looked_up(output, False)
+        return self._named(output, False)
 
     def found_in(self, output: str) -> list[str]:
-        return self._looked_up(output, True)
+        return self._named(output, True)
 
-    def _looked_up(self, output: str, present: bool) -> list[str]:
+    def _named(self, output: str, present: bool) -> list[str]:
+        """The terms that are there, or those that aren't."""
         text = output if self.case_sensitive else output.casefold()
         named = [shown for shown, wanted in self.texts if (wanted in text) is present]
-        named += [shown for shown, wanted in self.patterns if (wanted.search(output) is not None) is present]
+        if self.patterns:
+            named += [shown for shown, wanted in self.patterns if (wanted.search(output) is not None) is present]
         return named
 
 
@@ -85,19 +86,14 @@ def _check_patterns(owner: str, parameter: str, patterns: Iterable[str] | None) 
 class _TextRule(RuleEvaluator):
     """A rule that reads the output: without recorded content there is nothing to read."""
 
+    needs_content = True
     _scores_empty_output = False
-
-    def _score_item(self, trace: Trace, item: EvaluationItem, task: Task | None = None) -> EvaluatorScore:
-        if trace.content_captured:
-            return super()._score_item(trace, item, task)
-        skip = EvalResult.skip(NOT_CAPTURED)
-        return EvaluatorScore.from_eval_result(skip, trace.trace_id, trace.timestamp, item.span_context)
 
     def _unreadable(self, target: Target) -> EvalResult | None:
         if target.output:
             return None
         if isinstance(target, Trace) and not target.content_captured:
-            return EvalResult.skip(NOT_CAPTURED)
+            return EvalResult.skip(NOT_CAPTURED_REASON)
         return None if self._scores_empty_output else EvalResult.skip(NO_OUTPUT)
 
 

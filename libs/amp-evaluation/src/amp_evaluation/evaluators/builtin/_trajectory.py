@@ -10,7 +10,7 @@ from amp_evaluation.evaluators._base import Target
 from amp_evaluation.evaluators.builtin._rules import PATH_LEVELS, RuleEvaluator, listed
 from amp_evaluation.evaluators.params import Param
 from amp_evaluation.models import EvalResult
-from amp_evaluation.trace.models import AgentTrace, Trace
+from amp_evaluation.trace.models import AgentTrace, ToolExecutionStep, Trace
 
 if TYPE_CHECKING:
     from amp_evaluation.dataset.models import Task
@@ -20,18 +20,11 @@ __all__ = ["RequiredToolsEvaluator", "StepSuccessRateEvaluator", "ToolSequenceEv
 NO_STEPS = "no steps recorded"
 
 
-def _tool_names(target: Target) -> list[str]:
-    """The tools that ran, in order: an agent's own steps, or all of a trace."""
+def _tool_runs(target: Target) -> list[tuple[str, bool]]:
+    """(name, failed) of the tools that ran, in order: an agent's own steps, or all of a trace."""
     if isinstance(target, AgentTrace):
-        return [step.tool_name for step in target.get_tool_steps()]
-    return [span.name for span in target.get_tool_calls()] if isinstance(target, Trace) else []
-
-
-def _failures(target: Target) -> list[bool]:
-    """Whether each tool step ended in an error."""
-    if isinstance(target, AgentTrace):
-        return [bool(step.error) for step in target.get_tool_steps()]
-    return [span.metrics.error for span in target.get_tool_calls()] if isinstance(target, Trace) else []
+        return [(step.tool_name, bool(step.error)) for step in target.steps if isinstance(step, ToolExecutionStep)]
+    return [(span.name, span.metrics.error) for span in target.get_tool_calls()] if isinstance(target, Trace) else []
 
 
 def _is_blank(target: Target) -> bool:
@@ -83,9 +76,9 @@ class ToolSequenceEvaluator(RuleEvaluator):
         expected = (self.use_context_trajectory and _expected_tools(task)) or list(self.expected_sequence or ())
         if not expected:
             return EvalResult.skip("no sequence is expected: set expected_sequence")
-        if _is_blank(target):
+        called = [name for name, _ in _tool_runs(target)]
+        if not called and _is_blank(target):
             return EvalResult.skip(NO_STEPS)
-        called = _tool_names(target)
         if self.strict:
             same = called == expected
             verb = "as expected" if same else f"expected exactly: {listed(expected)}"
@@ -114,11 +107,12 @@ class RequiredToolsEvaluator(RuleEvaluator):
         required = self.required_tools or set(_expected_tools(task))
         if not required:
             return EvalResult.skip("no tool is required: set required_tools")
-        if _is_blank(target):
+        called = {name for name, _ in _tool_runs(target)}
+        if not called and _is_blank(target):
             return EvalResult.skip(NO_STEPS)
-        missing = required.difference(_tool_names(target))
+        missing = required - called
         used = len(required) - len(missing)
-        explanation = _coverage(used, len(required), tuple(sorted(missing)))
+        explanation = _coverage(used, len(required), tuple(sorted(missing)) if missing else ())
         return EvalResult(used / len(required), explanation, not missing)
 
 
@@ -138,13 +132,13 @@ class StepSuccessRateEvaluator(RuleEvaluator):
     min_success_rate: float = Param(default=0.8, min=0.0, max=1.0, description="Least share that passes.")
 
     def evaluate(self, target: Target, task: Task | None = None) -> EvalResult:
-        failures = _failures(target)
-        if not failures:
+        runs = _tool_runs(target)
+        if not runs:
             return EvalResult.skip("no tool step")
-        steps, failed = len(failures), sum(failures)
-        rate = (steps - failed) / steps
-        names = tuple(name for name, bad in zip(_tool_names(target), failures, strict=True) if bad) if failed else ()
-        return EvalResult(rate, _success(steps, names, self.min_success_rate), rate >= self.min_success_rate)
+        failed = tuple([name for name, bad in runs if bad])
+        rate = (len(runs) - len(failed)) / len(runs)
+        least = self.min_success_rate
+        return EvalResult(rate, _success(len(runs), failed, least), rate >= least)
 
 
 @lru_cache(maxsize=1024)
