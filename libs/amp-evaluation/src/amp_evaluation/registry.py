@@ -6,9 +6,9 @@ import inspect
 from types import ModuleType
 
 from amp_evaluation.evaluators.base import BaseEvaluator, validate_unique_evaluator_names
-from amp_evaluation.evaluators.decorators import evaluator
+from amp_evaluation.evaluators.decorators import evaluator, llm_judge
 
-__all__ = ["discover_evaluators", "evaluator"]
+__all__ = ["discover_evaluators", "evaluator", "llm_judge"]
 
 
 def discover_evaluators(module: ModuleType) -> list[BaseEvaluator]:

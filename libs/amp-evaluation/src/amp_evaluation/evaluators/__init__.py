@@ -1,10 +1,13 @@
-"""Evaluators: the base class, functions as evaluators, and their parameters."""
+"""Evaluators: the base classes, functions as evaluators and judges, and their parameters."""
 
 from amp_evaluation.evaluators.base import (
     BaseEvaluator,
     EvalMode,
     EvaluationLevel,
     FunctionEvaluator,
+    FunctionLLMJudge,
+    JudgeOutput,
+    LLMAsJudgeEvaluator,
     Param,
     validate_unique_evaluator_names,
 )
@@ -14,6 +17,9 @@ __all__ = [
     "EvalMode",
     "EvaluationLevel",
     "FunctionEvaluator",
+    "FunctionLLMJudge",
+    "JudgeOutput",
+    "LLMAsJudgeEvaluator",
     "Param",
     "validate_unique_evaluator_names",
 ]

@@ -1,4 +1,4 @@
-"""`@evaluator`: a function becomes an evaluator where it is written."""
+"""`@evaluator` and `@llm_judge`: a function becomes an evaluator where it is written."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from amp_evaluation.evaluators._function import FunctionEvaluator
+from amp_evaluation.evaluators._llm_judge import llm_judge
 
-__all__ = ["evaluator"]
+__all__ = ["evaluator", "llm_judge"]
 
 
 def evaluator(
