@@ -15,12 +15,12 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
+from amp_evaluation._reports import RunError
 from amp_evaluation._time import from_unix_nanos, parse_rfc3339, utc
 from amp_evaluation.errors import ConfigError, TraceSourceError
-from amp_evaluation.models import RunError
+from amp_evaluation.trace._fetch_report import FetchReport
 from amp_evaluation.trace._files import Document, find_files, is_protobuf, read_bytes, read_documents, read_slice
 from amp_evaluation.trace._wire import OTELTrace, decode_traces
-from amp_evaluation.trace.fetcher import FetchReport
 from amp_evaluation.trace.otlp import decode_request, is_otlp
 from amp_evaluation.trace.otlp_group import TraceGrouper
 from amp_evaluation.trace.otlp_proto import decode_messages
@@ -104,12 +104,14 @@ class TraceLoader:
             report.requests += 1
             _read(path, index)
         entries = index.finish()
-        report.found = len(entries)
-        for entry in entries:
-            if entry.inside(start, end):
-                yield entry.load()
-            else:
-                report.outside += 1
+        chosen = [entry for entry in entries if entry.inside(start, end)]
+        report.found, report.outside = len(chosen), len(entries) - len(chosen)
+        index.entries.clear()
+        entries.clear()
+        for entry in _consumed(chosen):
+            trace = entry.load()
+            report.cut += trace.cut
+            yield trace
         self._tell(index)
 
     def fetch_traces(
@@ -135,7 +137,7 @@ class TraceLoader:
 
     def _tell(self, index: _Index) -> None:
         spans = index.spans
-        if not self.report.found:
+        if not self.report.found + self.report.outside:
             self.report.warnings.append(f"{self.file_path} holds no trace")
         if spans.lost_logs:
             self.report.warnings.append(f"{spans.lost_logs} log records name no span in {self.file_path}: left out")
@@ -144,6 +146,13 @@ class TraceLoader:
         self.report.errors += [RunError(text, repeat_may_help=False) for text in index.faults]
         for text in self.report.warnings:
             _LOG.warning("%s", text)
+
+
+def _consumed(entries: list[_Entry]) -> Iterator[_Entry]:
+    """The entries in their order; each is let go of once it is passed on, and its trace with it."""
+    entries.reverse()
+    while entries:
+        yield entries.pop()
 
 
 # --- the first pass ---------------------------------------------------------------------------------------------------
