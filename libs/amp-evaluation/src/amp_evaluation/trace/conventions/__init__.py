@@ -1,0 +1,115 @@
+"""Where the facts of a span stand: one small decoder a convention, and the order in which they are asked.
+
+A new framework is a new row here, or a new file beside the others: nothing else changes. Each fact goes through
+`ORDER`; the first convention that is there and has something decides. `LATER` names facts for which a convention
+should only be asked after the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amp_evaluation.trace.conventions import (
+    amp,
+    crewai,
+    events,
+    genai,
+    legacy,
+    llamaindex,
+    native,
+    openinference,
+    own,
+    pydantic_ai,
+    strands,
+    traceloop,
+)
+from amp_evaluation.trace.conventions._attrs import Attrs
+from amp_evaluation.trace.conventions._facts import FACTS, Convention, Kind, Reader
+
+ORDER: tuple[Convention, ...] = (
+    own.CONVENTION,
+    llamaindex.CONVENTION,
+    crewai.CONVENTION,
+    genai.CONVENTION,
+    openinference.CONVENTION,
+    pydantic_ai.CONVENTION,
+    strands.CONVENTION,
+    legacy.CONVENTION,
+    traceloop.CONVENTION,
+    *native.CONVENTIONS,
+    events.CONVENTION,
+    amp.CONVENTION,
+)
+LATER: dict[str, frozenset[str]] = {
+    # a span's own framework knows its agents' names better than the instrumentation around it
+    "agent_name": frozenset({"crewai"}),
+}
+_BY_MARK: dict[str, list[str]] = {}
+for _convention in ORDER:
+    for _mark in _convention.marks:
+        _BY_MARK.setdefault(_mark, []).append(_convention.name)
+_MARKS = frozenset(_BY_MARK)
+_ALWAYS = frozenset({"amp"})
+
+Readers = dict[str, tuple[Reader, ...]]
+_tables: dict[frozenset[str], Readers] = {}
+
+
+def readers_for(a: Attrs, has_events: bool) -> Readers:
+    """The decoders of the conventions that this span uses, by fact, in order."""
+    raw = a.raw
+    found = {name for mark in _MARKS.intersection(raw) for name in _BY_MARK[mark]} if raw else set()
+    if has_events:
+        found.add("events")
+    if a.own:
+        found.add("own")
+    present = _ALWAYS.union(found) if found else _ALWAYS
+    table = _tables.get(present)
+    if table is None:
+        table = _tables[present] = _table(present)
+    return table
+
+
+def _table(present: frozenset[str]) -> Readers:
+    table: Readers = {}
+    for fact in FACTS:
+        late = LATER.get(fact, frozenset())
+        chosen = [c for c in ORDER if c.name in present and fact in c.readers]
+        chosen.sort(key=lambda c: c.name in late)
+        if chosen:
+            table[fact] = tuple(c.readers[fact] for c in chosen)
+    return table
+
+
+def read(readers: Readers, fact: str, a: Attrs) -> Any:
+    """The fact from the first decoder that has it; None when none has."""
+    for reader in readers.get(fact, ()):
+        value = reader(a)
+        if value is not None and value != "" and value != [] and value is not False:
+            return value
+    return None
+
+
+CHAIN = Kind("chain", False)
+
+
+def kind_of(readers: Readers, a: Attrs) -> tuple[Kind, bool]:
+    """(kind, explicit): a strong word beats a weak one, and both beat what the platform or a name makes one guess."""
+    weak: Kind | None = None
+    for reader in readers.get("kind", ()):
+        if reader is amp.kind:
+            break
+        found = reader(a)
+        if found is not None:
+            if found.strong:
+                return found, True
+            weak = weak or found
+    if weak is not None:
+        return weak, True
+    return amp.kind(a) or _kind_by_name(a) or CHAIN, False
+
+
+def _kind_by_name(a: Attrs) -> Kind | None:
+    word, _, rest = a.name.partition(" ")
+    named = genai.OPERATIONS.get(word) if rest or word in ("execute_tool", "invoke_agent", "create_agent") else None
+    return Kind(named, False) if named else None

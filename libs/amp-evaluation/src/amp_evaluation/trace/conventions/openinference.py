@@ -1,0 +1,199 @@
+"""OpenInference: `openinference.span.kind`, flattened messages, `input.value` and `output.value`.
+
+Source: openinference-semantic-conventions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amp_evaluation.trace._spans import Message, RetrievedDoc, TokenUsage, ToolDefinition
+from amp_evaluation.trace.conventions._attrs import Attrs, rows_of
+from amp_evaluation.trace.conventions._facts import (
+    Convention,
+    Kind,
+    document_of,
+    documents_of,
+    first,
+    tool_definitions,
+    usage_of,
+)
+from amp_evaluation.trace.conventions._messages import decode_message, messages_of
+from amp_evaluation.trace.conventions._values import json_text, printed, structured
+
+KINDS = {
+    "LLM": Kind("llm", True),
+    "TOOL": Kind("tool", True),
+    "AGENT": Kind("agent", True),
+    "RETRIEVER": Kind("retriever", True),
+    "EMBEDDING": Kind("embedding", True),
+    "RERANKER": Kind("rerank", True),
+    "GUARDRAIL": Kind("chain", True),
+    "EVALUATOR": Kind("chain", True),
+    "PROMPT": Kind("chain", True),
+    "CHAIN": Kind("chain", False),
+}
+
+
+def kind(a: Attrs) -> Kind | None:
+    value = a.get("openinference.span.kind")
+    return KINDS.get(value.upper()) if isinstance(value, str) else None
+
+
+def messages(a: Attrs) -> list[Message]:
+    return _messages(a, "llm.input_messages.", "user") or prompts(a) or messages_of(_messages_in(a.data("input.value")))
+
+
+def reply(a: Attrs) -> list[Message]:
+    return _messages(a, "llm.output_messages.", "assistant") or _choices(a)
+
+
+def _messages_in(value: Any) -> Any:
+    return value.get("messages") if isinstance(value, dict) else None
+
+
+def prompts(a: Attrs) -> list[Message]:
+    """Completion models: `llm.prompts.N.prompt.text`."""
+    rows = a.rows("llm.prompts.").values()
+    return [each for row in rows if (text := row.get("prompt.text")) for each in decode_message({"content": text})]
+
+
+def _choices(a: Attrs) -> list[Message]:
+    texts = [row.get("completion.text") for row in a.rows("llm.choices.").values()]
+    return [each for text in texts if text for each in decode_message({"role": "assistant", "content": text})]
+
+
+def _messages(a: Attrs, prefix: str, default: str) -> list[Message]:
+    found: list[Message] = []
+    for row in a.rows(prefix).values():
+        item = {key.removeprefix("message."): value for key, value in row.items()}
+        parts = rows_of(item, "contents.")
+        made: dict[str, Any] = {"role": item.get("role") or default, "content": item.get("content")}
+        for key in ("tool_call_id", "name"):
+            if item.get(key):
+                made[key] = item[key]
+        if item.get("content") in (None, "") and parts:
+            made["content"] = [_part(part) for part in parts.values()]
+        calls = [_call(call) for call in rows_of(item, "tool_calls.").values()]
+        if item.get("function_call_name"):
+            calls.append({"name": item["function_call_name"], "arguments": item.get("function_call_arguments_json")})
+        if calls:
+            made["tool_calls"] = calls
+        found += decode_message(made, default)
+    return found
+
+
+def _part(row: dict[str, Any]) -> dict[str, Any]:
+    part = {key.removeprefix("message_content."): value for key, value in row.items()}
+    return {**part, "type": part.get("type") or ("text" if "text" in part else "image")}
+
+
+def _call(row: dict[str, Any]) -> dict[str, Any]:
+    call = {key.removeprefix("tool_call."): value for key, value in row.items()}
+    return {
+        "id": call.get("id"),
+        "name": call.get("function.name") or call.get("name"),
+        "arguments": call.get("function.arguments", call.get("arguments")),
+    }
+
+
+def usage(a: Attrs) -> TokenUsage | None:
+    return usage_of(
+        a.get("llm.token_count.prompt"),
+        a.get("llm.token_count.completion"),
+        a.get("llm.token_count.total"),
+        first(a, "llm.token_count.prompt_details.cache_read", "llm.token_count.prompt_details.cache_input"),
+    )
+
+
+def _value(a: Attrs, key: str) -> Any:
+    """The value of `input.value` or `output.value`: JSON opened unless the writer says that it is plain text."""
+    value = a.get(f"{key}.value")
+    mime = a.get(f"{key}.mime_type")
+    if not isinstance(value, str) or mime == "text/plain":
+        return value
+    return a.data(f"{key}.value")
+
+
+def arguments(a: Attrs) -> Any:
+    value = _value(a, "input")
+    if isinstance(value, str):
+        opened = structured(value)
+        value = opened if isinstance(opened, dict) else printed(value) if value.startswith("{") else None
+        return value if isinstance(value, dict) else opened
+    return value
+
+
+def model(a: Attrs) -> str:
+    return a.text("llm.model_name", "embedding.model_name", "reranker.model_name")
+
+
+def temperature(a: Attrs) -> Any:
+    held = a.data("llm.invocation_parameters")
+    return held.get("temperature") if isinstance(held, dict) else None
+
+
+def tools(a: Attrs) -> list[ToolDefinition]:
+    found: list[ToolDefinition] = []
+    for row in a.rows("llm.tools.").values():
+        item = {key.removeprefix("tool."): value for key, value in row.items()}
+        schema = structured(item.get("json_schema"))
+        held = tool_definitions([schema]) if isinstance(schema, dict) else []
+        if not held and item.get("name"):
+            held = tool_definitions([{**item, "parameters": schema}])
+        found += held
+    return found or tool_definitions(a.data("smolagents.tools_names"))
+
+
+def documents(a: Attrs) -> list[RetrievedDoc]:
+    found = []
+    for row in a.rows("retrieval.documents.").values():
+        item = {key.removeprefix("document."): value for key, value in row.items()}
+        made = document_of(item)
+        if made is not None:
+            found.append(made)
+    return found or documents_of(a.data("output.value"))
+
+
+def query(a: Attrs) -> str:
+    value = _value(a, "input")
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("query", "input", "question", "text") if value.get(key)), value)
+    return json_text(value)
+
+
+CONVENTION = Convention(
+    "openinference",
+    frozenset(
+        {
+            "openinference.span.kind",
+            "input.value",
+            "output.value",
+            "llm.input_messages.0.message.role",
+            "llm.output_messages.0.message.role",
+            "llm.token_count.prompt",
+            "llm.model_name",
+        }
+    ),
+    {
+        "kind": kind,
+        "messages": messages,
+        "reply": reply,
+        "input": lambda a: _value(a, "input"),
+        "output": lambda a: _value(a, "output"),
+        "tool_name": lambda a: a.text("tool.name", "tool_call.function.name"),
+        "tool_id": lambda a: a.text("tool_call.id", "tool.id"),
+        "arguments": arguments,
+        "result": lambda a: _value(a, "output"),
+        "usage": usage,
+        "model": model,
+        "vendor": lambda a: a.text("llm.provider", "llm.system"),
+        "temperature": temperature,
+        "finish": lambda a: a.get("llm.finish_reason"),
+        "agent_name": lambda a: a.text("agent.name", "graph.node.id"),
+        "tools": tools,
+        "max_iterations": lambda a: a.get("smolagents.max_steps"),
+        "query": query,
+        "documents": documents,
+    },
+)
