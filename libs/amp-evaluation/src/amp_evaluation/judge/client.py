@@ -91,14 +91,14 @@ class JudgeClient:
         self._routes: dict[str, Route] = {}
         self._in_flight = threading.BoundedSemaphore(access.connections)
 
-    def complete(self, request: Request, meter: UsageMeter) -> JudgeReply:
-        """The model's reply.
+    def complete(self, request: Request, meter: UsageMeter, *, again: bool = False) -> JudgeReply:
+        """The model's reply; `again`: the same question has been asked before.
 
         Raises JudgeError by class (faults.py), and TransientError when the retries are used up.
         """
         route = self._route(request.model)
         peer = self._peer(route.provider)
-        begin, attempt, again = self._policy.clock(), 0, False
+        begin, attempt = self._policy.clock(), 0
         while True:
             peer.health.check(route.model)
             try:
