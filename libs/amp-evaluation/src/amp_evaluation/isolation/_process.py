@@ -10,6 +10,7 @@ import contextlib
 import importlib.util
 import logging
 import os
+import resource
 import select
 import signal
 import socket
@@ -28,7 +29,9 @@ printed = logging.getLogger("amp_evaluation.custom")
 MAX_PRINTED_LINES = 10_000  # of one child: a loop that prints must not fill the job's log
 MAX_PRINTED_CHARACTERS = 2_000  # of one line
 REAP_SECONDS = 2.0  # a killed process is gone within milliseconds; one stuck in the kernel is left to init
+MEMORY_CHECK_SECONDS = 0.1
 _READ_BYTES = 1 << 18
+_PAGE_BYTES = resource.getpagesize()
 
 _BOOT = "import sys; sys.path.extend(sys.argv[4:]); from amp_evaluation.isolation.child import main; main(sys.argv)"
 
@@ -60,6 +63,7 @@ class ChildProcess:
         self._poll.register(channel, select.POLLIN)
         self._poll.register(output, select.POLLIN)
         self._received = bytearray()
+        self._resident_limit = 0
 
     @property
     def pid(self) -> int:
@@ -69,10 +73,23 @@ class ChildProcess:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def call(self, body: bytes, limit_s: float) -> Reply:
-        """Send one request and wait for its reply. Raises ChildLost, and kills the child for whatever is raised."""
+    @property
+    def resident_bytes(self) -> int:
+        """Memory that is in use now, what is shared with other processes included; 0 when it has ended."""
         try:
-            return decode_reply(self._exchange(body, time.monotonic() + limit_s, limit_s))
+            return int(Path(f"/proc/{self.pid}/statm").read_bytes().split()[1]) * _PAGE_BYTES
+        except OSError:
+            return 0
+
+    def call(self, body: bytes, *, limit_s: float, resident_limit: int) -> Reply:
+        """Send one request and wait for its reply. Raises ChildLost, and kills the child for whatever is raised.
+
+        `resident_limit` (bytes) is for memory that no limit of the kernel's counts, such as shared maps; it is looked
+        at only while an answer takes long.
+        """
+        self._resident_limit = resident_limit
+        try:
+            return decode_reply(self._exchange(body, limit_s))
         except ValueError as error:
             self.kill()
             raise ChildLost("it sent what is no reply") from error
@@ -80,8 +97,8 @@ class ChildProcess:
             self.kill()
             raise
 
-    def wait_for_greeting(self, limit_s: float) -> Reply:
-        return self.call(b"", limit_s)
+    def wait_for_greeting(self, *, limit_s: float, resident_limit: int) -> Reply:
+        return self.call(b"", limit_s=limit_s, resident_limit=resident_limit)
 
     def kill(self) -> None:
         """End it and whatever it started, at once. May be called again."""
@@ -93,31 +110,36 @@ class ChildProcess:
         self._output.close()
         self._channel.close()
 
-    def _exchange(self, body: bytes, deadline: float, limit_s: float) -> bytes:
-        pending = memoryview(LENGTH.pack(len(body)) + body if body else b"")
-        pending = self._send_some(pending)
+    def _exchange(self, body: bytes, limit_s: float) -> bytes:
+        deadline = time.monotonic() + limit_s
+        pending = self._send_some(memoryview(LENGTH.pack(len(body)) + body if body else b""))
         while True:
-            if pending:
-                self._poll.modify(self._channel, select.POLLIN | select.POLLOUT)
-            remaining = deadline - time.monotonic()
-            events = self._poll.poll(max(0.0, remaining) * 1000)
-            if not events:
-                raise ChildLost(f"it took longer than {limit_s:g} s")
-            for descriptor, event in events:
+            self._poll.modify(self._channel, select.POLLIN | (select.POLLOUT if pending else 0))
+            for descriptor, event in self._events(deadline, limit_s):
                 if descriptor == self._output.descriptor:
-                    self._output.read()
-                    if self._output.closed:
-                        self._poll.unregister(descriptor)
+                    self._read_output()
                     continue
                 if event & select.POLLOUT:
                     pending = self._send_some(pending)
-                    if not pending:
-                        self._poll.modify(self._channel, select.POLLIN)
-                if event & (select.POLLIN | select.POLLHUP | select.POLLERR):
-                    reply = self._receive_some()
-                    if reply is not None:
-                        self._output.read()
-                        return reply
+                if event & ~select.POLLOUT and (reply := self._receive_some()) is not None:
+                    self._read_output()
+                    return reply
+
+    def _events(self, deadline: float, limit_s: float) -> list[tuple[int, int]]:
+        """What happened on the descriptors, which may be nothing. Raises ChildLost beyond the time or the memory."""
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:  # also for a child that keeps printing
+            raise ChildLost(f"it took longer than {limit_s:g} s")
+        events = self._poll.poll(min(remaining, MEMORY_CHECK_SECONDS) * 1000)
+        if not events and self.resident_bytes > self._resident_limit:
+            raise ChildLost("it took more memory than AMP_CODE_EVALUATOR_MEMORY_MB allows")
+        return events
+
+    def _read_output(self) -> None:
+        if not self._output.closed:
+            self._output.read()
+            if self._output.closed:  # user code closed it
+                self._poll.unregister(self._output.descriptor)
 
     def _send_some(self, pending: memoryview) -> memoryview:
         try:
@@ -151,7 +173,7 @@ class ChildProcess:
 
     def _gone(self) -> ChildLost:
         """The channel is closed: say how the process ended."""
-        self._output.read()
+        self._read_output()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(REAP_SECONDS)
         code = self._process.returncode

@@ -13,7 +13,7 @@ from typing import Any
 
 from amp_evaluation.errors import ConfigError
 from amp_evaluation.isolation._process import ChildLost, ChildProcess
-from amp_evaluation.isolation.confine import hide_memory
+from amp_evaluation.isolation.confine import LOAD_ALLOWANCE_BYTES, hide_memory
 from amp_evaluation.isolation.packing import pack_trace
 from amp_evaluation.isolation.protocol import (
     AskRequest,
@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 START_LIMIT_S = 60.0  # a cold image reads its packages from a slow disk
 LOAD_LIMIT_S = 60.0  # imports of one source; apart from the limit of an item
 MAX_LOSSES_IN_A_ROW = 3
+RESIDENT_SLACK_BYTES = 256 << 20  # code of libraries that is paged in while it is used
 
 Answer = Scored | Prompted | Failed | Unreadable
 
@@ -60,6 +61,7 @@ class Sandbox:
         self._remotes: list[Remote] = []
         self._sent: weakref.ref[Trace] | None = None
         self._warned = False
+        self._resident_limit = 0
         self._lock = threading.Lock()  # judges ask from several threads; the child does one thing at a time
 
     def __enter__(self) -> Sandbox:
@@ -109,7 +111,7 @@ class Sandbox:
 
     def _load(self, child: ChildProcess, request: LoadRequest) -> Loaded:
         try:
-            reply = child.call(pickle.dumps(request), LOAD_LIMIT_S)
+            reply = child.call(pickle.dumps(request), limit_s=LOAD_LIMIT_S, resident_limit=self._load_memory())
         except ChildLost as error:
             raise ConfigError(f"the code can't be loaded: {error}") from error
         if isinstance(reply, Refused):
@@ -117,7 +119,11 @@ class Sandbox:
         if not isinstance(reply, Loaded):
             child.kill()
             raise ConfigError("the code can't be loaded: its process gave no sensible answer")
+        self._resident_limit = child.resident_bytes + RESIDENT_SLACK_BYTES + (self._memory_mb << 20)
         return reply
+
+    def _load_memory(self) -> int:
+        return LOAD_ALLOWANCE_BYTES + RESIDENT_SLACK_BYTES + (self._memory_mb << 20)
 
     def _running_child(self) -> ChildProcess:
         """The child, started when there is none, or none any more, with all that was loaded before."""
@@ -142,7 +148,7 @@ class Sandbox:
         began = time.monotonic()
         child = ChildProcess(self._memory_mb)
         try:
-            greeting = child.wait_for_greeting(START_LIMIT_S)
+            greeting = child.wait_for_greeting(limit_s=START_LIMIT_S, resident_limit=self._load_memory())
         except ChildLost as error:
             raise ConfigError(f"the process for custom code did not start: {error}") from error
         if not isinstance(greeting, Ready):
@@ -178,7 +184,8 @@ class Sandbox:
             return self._call(self._running_child(), ReadRequest(index=index, content=content))
 
     def _call(self, child: ChildProcess, request: Request) -> Reply:
-        return child.call(pickle.dumps(request, pickle.HIGHEST_PROTOCOL), self._time_limit_s)
+        body = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
+        return child.call(body, limit_s=self._time_limit_s, resident_limit=self._resident_limit)
 
 
 @dataclass(eq=False)
@@ -200,7 +207,7 @@ class Remote:
             return Failed(reason=self.stopped)
         try:
             reply = self.sandbox.ask(self.index, trace, _place(trace, target), task)
-        except ChildLost as error:
+        except (ChildLost, ConfigError) as error:
             return self._lost(error)
         self.losses_in_a_row = 0
         return _answer(reply)
@@ -210,7 +217,7 @@ class Remote:
             return Failed(reason=self.stopped)
         try:
             reply = self.sandbox.read(self.index, content)
-        except ChildLost as error:
+        except (ChildLost, ConfigError) as error:
             return self._lost(error)
         self.losses_in_a_row = 0
         return _answer(reply)
@@ -221,7 +228,7 @@ class Remote:
             self.stopped = f"stopped: {reason}"
             log.error("evaluator %r is stopped for this run: %s", self.name, reason)
 
-    def _lost(self, error: ChildLost) -> Failed:
+    def _lost(self, error: Exception) -> Failed:
         self.losses_in_a_row += 1
         if self.losses_in_a_row >= MAX_LOSSES_IN_A_ROW:
             self.stop(f"{MAX_LOSSES_IN_A_ROW} items in a row hung or killed its process, the last: {error}")

@@ -5,9 +5,9 @@ What a group is:
 
 - a placeholder, when what stands before an optional `=`, `!r` and `:spec` is an expression that mentions a name, or at
   least computes something (`{1 + 1}`, `{'a' if trace.output else 'b'}`, `{trace.output!r:.200}`);
-- literal text, when it is a bare constant or a dict or set display: `{"score": 1}`, `{0}`, `{1, 2}`, `{}`. Groups inside
-  of literal text are placeholders when they mention a name of the template's own and no unknown one, else literal too:
-  `{"answer": {trace.output}, "score": {score}}` inserts the answer and leaves `{score}`;
+- literal text, when it is a bare constant or a dict or set display: `{"score": 1}`, `{0}`, `{1, 2}`, `{}`. A group
+  inside of literal text is a placeholder when it mentions a name of the template's own and no unknown one, else literal
+  too: `{"answer": {trace.output}, "score": {score}}` inserts the answer and leaves `{score}`;
 - a defect otherwise: a syntax error, a statement, a name that doesn't exist, a brace that nothing closes.
 
 Names are the subject of the level (`trace`, `agent_trace` or `llm_span`), `task`, the keys of the evaluator's config,
@@ -19,6 +19,7 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
+import re
 import symtable
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -34,6 +35,7 @@ SUBJECTS = {"trace": "trace", "agent": "agent_trace", "llm": "llm_span"}
 MAX_NESTING = 50  # of groups in groups; deeper is an attack, not a prompt
 _BUILTINS = frozenset(vars(builtins))
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"": lambda value: value, "r": repr, "s": str, "a": ascii}
+_UNPARSEABLE = re.compile("[\0\ud800-\udfff]")
 
 Insert = Callable[[object, str], str]
 
@@ -231,7 +233,12 @@ def _joined(parts: Iterator[str | Placeholder]) -> Iterator[str | Placeholder]:
 
 def _wrapped(expression: str) -> str:
     """In parentheses, so that an expression may span lines; the line break ends a comment."""
-    return f"({expression.strip()}\n)"
+    return f"({_parseable(expression).strip()}\n)"
+
+
+def _parseable(text: str) -> str:
+    """The text without characters that Python's parser doesn't take, in strings neither."""
+    return _UNPARSEABLE.sub("\ufffd", text)
 
 
 def _expression(expression: str) -> ast.expr | None:
@@ -260,7 +267,7 @@ def _is_display(content: str) -> bool:
     if not content.strip():
         return True
     try:
-        tree = ast.parse("{" + content + "\n}", "<template>", "eval").body
+        tree = ast.parse("{" + _parseable(content) + "\n}", "<template>", "eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return isinstance(tree, ast.Dict)
