@@ -12,15 +12,15 @@ to what is refused. Names must stand in `aggregatedScores` of the same or an ear
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from typing import Any, TypeVar
 
 from amp_evaluation.models import EvaluatorSummary
-from amp_evaluation.publish import Aggregate, Item, ItemSource, PublishBody, aggregate_of, shortened
+from amp_evaluation.publish import Aggregate, Item, ItemSource, PublishBody, aggregate_of, encode, shortened
 
 MAX_PART_BYTES = 900_000
 """Parts stay under this many bytes of JSON: gateways commonly cap a body at 1 MiB."""
@@ -87,13 +87,24 @@ class PublishPlan:
         self._item_bytes: float | None = None
         self._started = False
         self._refused: list[str] = []
-        self.stored = 0
+        self._stored_by: Counter[str] = Counter()
         self.hopeless = False
 
     @property
     def total(self) -> int:
         """Scores that ought to be stored, each (evaluator, trace, span) counted once."""
-        return self._source.total
+        return sum(self._source.totals.values())
+
+    @property
+    def stored(self) -> int:
+        """Scores that the publisher has, as far as is known."""
+        return self._stored_by.total()
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """Scores that aren't stored, by evaluator; without those that have all."""
+        missing = {name: total - self._stored_by[name] for name, total in self._source.totals.items()}
+        return {name: count for name, count in missing.items() if count}
 
     @property
     def refused(self) -> list[str]:
@@ -113,11 +124,22 @@ class PublishPlan:
                 return part
         raise StopIteration
 
+    def one_body(self) -> Iterator[bytes]:
+        """All of it as the pieces of one body, for a target without a limit; counts as stored."""
+        yield b'{"individualScores":['
+        separator = b""
+        for part in self:
+            if part.items:
+                yield separator + encode(part.items)[1:-1]
+                separator = b","
+            self.settle(part, Verdict.STORED)
+        yield b'],"aggregatedScores":' + encode(self._aggregates) + b"}\n"
+
     def settle(self, part: Part, verdict: Verdict) -> None:
         """Take note of what came of `part`, and plan what follows from it."""
         chunk = _Chunk(part.items, part.aggregates, part.is_probe)
         if verdict is Verdict.STORED:
-            self.stored += len(part.items)
+            self._stored_by.update(item["evaluatorName"] for item in part.items)
             self._refused_in_a_row = 0
             self._names_are_known = True
         elif verdict is Verdict.TOO_LARGE:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from amp_evaluation.models import EvalMode, EvaluatorScore, EvaluatorSummary, JudgeUsage
 
-__all__ = ["Progress", "RunResult", "Verbosity"]
+__all__ = ["COUNTED", "Progress", "RunResult", "Verbosity", "usage_lines"]
 
 Verbosity = Literal["compact", "default", "detailed"]
 
@@ -128,7 +128,10 @@ def _lines(result: RunResult, *, detailed: bool) -> Iterator[str]:
     yield from _head(result)
     yield from _table(result.scores)
     yield from _skips(result.scores)
-    yield from _usage(result.metadata.get("judge_usage") or {})
+    usage = result.metadata.get("judge_usage") or {}
+    if usage:
+        yield ""
+    yield from usage_lines(usage)
     for warning in result.metadata.get("warnings") or ():
         yield f"warning: {warning}"
     for error in result.errors:
@@ -177,9 +180,8 @@ def _skips(scores: dict[str, EvaluatorSummary]) -> Iterator[str]:
         yield f"{count:7}  {reason}"
 
 
-def _usage(usage: dict[str, list[JudgeUsage]]) -> Iterator[str]:
-    if usage:
-        yield ""
+def usage_lines(usage: dict[str, list[JudgeUsage]]) -> Iterator[str]:
+    """Calls, tokens and cost of each judge, a line a model."""
     for name, models in usage.items():
         for use in models:
             cost = "cost unknown" if use.cost_usd is None else f"{use.cost_usd:.4f} USD"

@@ -1,0 +1,796 @@
+"""Evaluate the traces of one time window and store the scores: one run of a monitor.
+
+Reads   traces from a traces API or a file, evaluators as JSON, secrets and settings from the environment.
+Writes  scores to a score publisher or a file, and its log as JSON lines to standard error.
+
+Environment
+  IDP_TOKEN_URL IDP_CLIENT_ID IDP_CLIENT_SECRET   OAuth2 client; required when an endpoint is http(s)
+  LLM_API_BASE LLM_API_KEY                        gateway that all judges go through; both or neither
+  LOG_LEVEL                                       DEBUG, INFO (default), WARN or ERROR
+  AMP_*                                           settings of the SDK, see amp_evaluation.config
+
+Exit codes
+  0  everything was evaluated and stored, or there was no trace; also after SIGTERM
+  1  something failed and a repeat may help
+  2  the flags, the environment or the evaluators are wrong; nothing was sent
+  3  done as far as possible, and a repeat can't help
+
+Usage
+  python main.py --monitor-name=quality --organization=acme --project=shop --agent=assistant --environment=prod \
+    --evaluators=@evaluators.json --trace-start=2026-01-15T00:00:00Z --trace-end=2026-01-16T00:00:00Z \
+    --traces-api-endpoint=file:traces.json --publisher-endpoint=file:scores.json \
+    --monitor-id=00000000-0000-4000-8000-000000000001 --run-id=00000000-0000-4000-8000-000000000002
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import gc
+import glob
+import io
+import json
+import logging
+import math
+import os
+import signal
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO, NoReturn, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+from amp_evaluation._json_log import LOG_LEVELS, JsonLines, secrets_of
+from amp_evaluation._publish_plan import PublishPlan
+from amp_evaluation._publisher import post_scores
+from amp_evaluation._run_log import log_result
+from amp_evaluation._time import format_rfc3339, parse_rfc3339
+from amp_evaluation.config import AgentConfig, CodeEvaluatorConfig, Config, LLMJudgeConfig, MonitorConfig, TraceConfig
+from amp_evaluation.errors import (
+    AmpEvaluationError,
+    ConfigError,
+    RefusedError,
+    TraceSourceError,
+)
+from amp_evaluation.evaluators._base import BaseEvaluator
+from amp_evaluation.evaluators._entries import EvaluatorEntry, parse_entry, read_entries
+from amp_evaluation.evaluators.builtin import builtin, builtin_evaluator_catalog
+from amp_evaluation.evaluators.code import code_evaluator, template_judge
+from amp_evaluation.http import HttpClient, RetryPolicy
+from amp_evaluation.isolation import Sandbox
+from amp_evaluation.models import RunError
+from amp_evaluation.run_result import Progress, RunResult
+from amp_evaluation.runner import Monitor
+from amp_evaluation.trace.fetcher import TraceFetcher
+from amp_evaluation.trace.loader import TraceLoader
+
+TRACE_FETCH_PAGE_SIZE = 10
+"""Traces asked for at once. A trace can weigh megabytes, and at most two pages are in memory."""
+
+TOKEN_RENEWAL_MARGIN_S = 30.0
+"""A token is renewed this long before it expires, so that it doesn't expire on its way."""
+
+DEFAULT_TOKEN_LIFE_S = 3600.0
+"""Life of a token whose reply doesn't tell it."""
+
+PROGRESS_INTERVAL_S = 10.0
+MAX_LISTED = 10
+"""Scores that can't be stored which the log names; the rest is counted."""
+
+EXIT_OK, EXIT_REPEAT, EXIT_WRONG_INPUT, EXIT_REFUSED = 0, 1, 2, 3
+
+IDENTITY_PROVIDER, TRACES_API, PUBLISHER = "identity provider", "traces API", "publisher"
+
+STDERR_FD = 2
+
+SETTINGS: Mapping[str, type[Any]] = {
+    "agent": AgentConfig,
+    "trace": TraceConfig,
+    "llm_judge": LLMJudgeConfig,
+    "monitor": MonitorConfig,
+    "code_evaluator": CodeEvaluatorConfig,
+}
+
+JUDGE_MODULE = "llm_judge"
+"""What the catalogue calls the module of the built-in judges."""
+
+log = logging.getLogger("amp_evaluation.job")
+
+T = TypeVar("T")
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+class InputError(ConfigError):
+    """Flags, environment or evaluators are wrong; `faults` has a line for each fault."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = list(faults)
+
+
+class NotReadyError(AmpEvaluationError):
+    """Something that the run needs isn't there yet, and may be at the next try."""
+
+
+class Faults(list[str]):
+    """Collects what is wrong with a run's inputs, so that one run reports all of it."""
+
+    def check(self, parse: Callable[..., T], *args: Any) -> T | None:
+        """The parsed value; None when it is wrong, which is noted."""
+        try:
+            return parse(*args)
+        except InputError as error:
+            self.extend(error.faults)
+        except (ValueError, TypeError) as error:
+            self.append(str(error))
+        return None
+
+    def raise_if_any(self) -> None:
+        if self:
+            raise InputError(self)
+
+
+# --- log --------------------------------------------------------------------------------------------------------------
+
+
+def set_up_logging(env: Mapping[str, str], stream: BinaryIO) -> None:
+    """The job and the SDK log from LOG_LEVEL up, other libraries from WARNING up."""
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        root.removeHandler(handler)
+    root.addHandler(JsonLines(stream, secrets_of(env)))
+    root.setLevel(logging.WARNING)
+    level = LOG_LEVELS.get((env.get("LOG_LEVEL") or "INFO").strip().upper(), logging.INFO)
+    logging.getLogger("amp_evaluation").setLevel(level)
+    logging.captureWarnings(True)
+
+
+# --- inputs -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """The traces that start in [start, end)."""
+
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """Where traces come from or scores go to: exactly one of a URL without a slash at its end, and a file."""
+
+    url: str | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdpConfig:
+    """The OAuth2 client whose token goes to the traces API and the publisher."""
+
+    token_url: str
+    client_id: str
+    client_secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobConfig:
+    """Everything about the run that was given; checked once, here."""
+
+    monitor_name: str
+    window: Window
+    sample_rate: float
+    traces: Endpoint
+    publisher: Endpoint
+    monitor_id: str
+    run_id: str
+    idp: IdpConfig | None
+    sdk: Config
+
+    @classmethod
+    def from_inputs(cls, args: argparse.Namespace, env: Mapping[str, str]) -> JobConfig:
+        """Raises InputError with all that is wrong, NotReadyError when only the gateway's key is missing."""
+        faults = Faults()
+        start = faults.check(parse_time, "--trace-start", args.trace_start)
+        end = faults.check(parse_time, "--trace-end", args.trace_end)
+        if start and end and start >= end:
+            faults.append(f"--trace-start={args.trace_start!r} must be before --trace-end={args.trace_end!r}")
+        rate = faults.check(parse_rate, args.sampling_rate)
+        traces = faults.check(parse_source, args.traces_api_endpoint)
+        publisher = faults.check(parse_target, args.publisher_endpoint)
+        monitor_id = faults.check(parse_uuid, "--monitor-id", args.monitor_id)
+        run_id = faults.check(parse_uuid, "--run-id", args.run_id)
+        faults.check(check_texts, args)
+        faults.check(check_log_level, env)
+        idp = faults.check(parse_idp, env, any(e and e.url for e in (traces, publisher)))
+        sdk = faults.check(sdk_config, args, env)
+        faults.raise_if_any()
+        assert start and end and rate and traces and publisher and monitor_id and run_id and sdk
+        return cls(
+            monitor_name=args.monitor_name,
+            window=Window(start=start, end=end),
+            sample_rate=rate,
+            traces=traces,
+            publisher=publisher,
+            monitor_id=monitor_id,
+            run_id=run_id,
+            idp=idp,
+            sdk=sdk,
+        )
+
+
+def parse_args(argv: Sequence[str]) -> argparse.Namespace:
+    """The flags as texts. Missing and unknown ones end the process with 2, as argparse does."""
+    description, _, epilog = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="main.py",
+        description=description,
+        epilog=epilog,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--monitor-name", required=True, help="the monitor's unique name")
+    add("--organization", required=True, help="what is monitored: organization")
+    add("--project", required=True, help="… project")
+    add("--agent", required=True, help="… agent")
+    add("--environment", required=True, help="… environment")
+    add(
+        "--evaluators",
+        required=True,
+        metavar="JSON|@PATH",
+        help="JSON array of evaluators, or @ and a file that has it",
+    )
+    add(
+        "--sampling-rate", default="1.0", metavar="RATE", help="share of the traces to evaluate, in (0, 1]; default 1.0"
+    )
+    add("--trace-start", required=True, metavar="TIME", help="ISO 8601, UTC where it has no zone; inclusive")
+    add("--trace-end", required=True, metavar="TIME", help="ISO 8601, UTC where it has no zone; exclusive")
+    add("--traces-api-endpoint", required=True, metavar="URL|file:PATH", help="where traces come from")
+    add("--monitor-id", required=True, metavar="UUID", help="the monitor's id")
+    add("--run-id", required=True, metavar="UUID", help="this run's id")
+    add("--publisher-endpoint", required=True, metavar="URL|file:PATH", help="where scores go to")
+    return parser.parse_args(argv)
+
+
+def parse_time(flag: str, text: str) -> datetime:
+    moment = parse_rfc3339(text)
+    if moment is None:
+        raise ConfigError(f"{flag}={text!r}: an ISO 8601 time is wanted, such as 2026-01-15T10:00:00Z")
+    return moment
+
+
+def parse_rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not 0.0 < rate <= 1.0:
+        raise ConfigError(f"--sampling-rate={text!r}: a number above 0 and at most 1 is wanted")
+    return rate
+
+
+def parse_uuid(flag: str, text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise ConfigError(f"{flag}={text!r}: a UUID is wanted") from None
+
+
+def check_texts(args: argparse.Namespace) -> None:
+    """The texts that identify the monitored agent mustn't be empty."""
+    flags = ("monitor_name", "organization", "project", "agent", "environment")
+    empty = [flag for flag in flags if not getattr(args, flag).strip()]
+    if empty:
+        raise InputError([f"--{flag.replace('_', '-')} is empty" for flag in empty])
+
+
+def check_log_level(env: Mapping[str, str]) -> None:
+    level = env.get("LOG_LEVEL") or "INFO"
+    if level.strip().upper() not in LOG_LEVELS:
+        raise ConfigError(f"LOG_LEVEL={level!r}: one of DEBUG, INFO, WARN and ERROR is wanted")
+
+
+def parse_source(text: str) -> Endpoint:
+    endpoint = _parse_endpoint("--traces-api-endpoint", text)
+    path = endpoint.path
+    if path is not None and not glob.has_magic(path) and not Path(path).exists():
+        raise ConfigError(f"--traces-api-endpoint={text!r}: there is no such file or folder")
+    return endpoint
+
+
+def parse_target(text: str) -> Endpoint:
+    endpoint = _parse_endpoint("--publisher-endpoint", text)
+    if endpoint.path is not None:
+        path = Path(endpoint.path)
+        if path.is_dir() or not path.parent.is_dir():
+            raise ConfigError(f"--publisher-endpoint={text!r}: a file in a folder that exists is wanted")
+    return endpoint
+
+
+def _parse_endpoint(flag: str, text: str) -> Endpoint:
+    if text.startswith("file:") and len(text) > len("file:"):
+        return Endpoint(path=text.removeprefix("file:"))
+    return Endpoint(url=check_url(flag, text))
+
+
+def check_url(name: str, text: str) -> str:
+    """A URL of a peer, without a slash at its end. Credentials in it would get into logs."""
+    try:
+        parts = urlsplit(text)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise ConfigError(f"{name} is no URL") from None
+    if parts.username is not None or parts.password is not None:
+        raise ConfigError(f"{name} holds credentials: give them in the environment")
+    if not is_url or parts.query or parts.fragment:
+        what = "an http(s):// URL without query" + (" or file:PATH" if name.startswith("--") else "")
+        raise ConfigError(f"{name}={text!r}: {what} is wanted")
+    return text.rstrip("/")
+
+
+def parse_idp(env: Mapping[str, str], is_needed: bool) -> IdpConfig | None:
+    """The OAuth2 client; None when both endpoints are files. Empty variables count as unset."""
+    if not is_needed:
+        return None
+    names = ("IDP_TOKEN_URL", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET")
+    missing = [name for name in names if not env.get(name)]
+    if missing:
+        raise InputError([f"{name} is not set: it is needed for http(s) endpoints" for name in missing])
+    token_url, client_id, client_secret = (env[name] for name in names)
+    check_url("IDP_TOKEN_URL", token_url)
+    return IdpConfig(token_url=token_url, client_id=client_id, client_secret=client_secret)
+
+
+def sdk_config(args: argparse.Namespace, env: Mapping[str, str]) -> Config:
+    """The SDK's settings: `AMP_*` variables, the agent from the flags, the judges' gateway from `LLM_API_*`."""
+    base, key = env.get("LLM_API_BASE") or "", env.get("LLM_API_KEY") or ""
+    faults = Faults()
+    if base:
+        faults.check(check_url, "LLM_API_BASE", base)
+    elif key:
+        faults.append("LLM_API_KEY is set and LLM_API_BASE is not: set both, or neither")
+    given: dict[str, dict[str, Any]] = {
+        "agent": {name: getattr(args, name) for name in ("organization", "project", "agent", "environment")},
+        "llm_judge": {"api_base": base, "api_key": key} if base else {},
+    }
+    sections = {name: faults.check(_settings, section, env, given.get(name, {})) for name, section in SETTINGS.items()}
+    faults.raise_if_any()
+    return Config(**sections)
+
+
+def _settings(section: type[T], env: Mapping[str, str], given: Mapping[str, Any]) -> T:
+    """One group of the SDK's settings from `env`; empty counts as unset."""
+    prefix, names = section.model_config["env_prefix"], section.model_fields  # type: ignore[attr-defined]
+    found = {name: env[variable] for name in names if env.get(variable := prefix + name.upper())}
+    return section(**{**found, **given})
+
+
+def require_gateway_key(env: Mapping[str, str]) -> None:
+    """Raises NotReadyError when judges have a gateway and its key isn't there: the secret may not be synced yet."""
+    if env.get("LLM_API_BASE") and not env.get("LLM_API_KEY"):
+        raise NotReadyError("LLM_API_BASE is set and LLM_API_KEY is not: its secret may not be there yet")
+
+
+# --- evaluators -------------------------------------------------------------------------------------------------------
+
+
+def build_evaluators(text: str, sandbox: Sandbox) -> dict[str, tuple[EvaluatorEntry, BaseEvaluator]]:
+    """Evaluators by display name, from the flag's JSON. Raises InputError with the faults of all entries."""
+    faults = Faults()
+    built: dict[str, tuple[EvaluatorEntry, BaseEvaluator]] = {}
+    places: dict[str, int] = {}
+    for index, entry in enumerate(read_entries(text)):
+        try:
+            spec = parse_entry(entry)
+            if spec.display_name in places:
+                raise ConfigError(f"entry {places[spec.display_name]} has the same displayName: each must be its own")
+            places[spec.display_name] = index
+            built[spec.display_name] = (spec, make_evaluator(spec, sandbox))
+        except (ValueError, TypeError) as error:
+            name = entry.get("displayName") if isinstance(entry, dict) else None
+            faults.append(f"--evaluators: entry {index}{f' ({name!r:.100})' if name else ''}: {error}")
+    faults.raise_if_any()
+    return built
+
+
+def make_evaluator(spec: EvaluatorEntry, sandbox: Sandbox) -> BaseEvaluator:
+    """The evaluator of one entry, named as displayed. Raises ValueError or TypeError with what is wrong."""
+    name, config, level = spec.display_name, spec.config, spec.level
+    if spec.kind == "code":
+        return code_evaluator(spec.source, name=name, config=config, level=level, sandbox=sandbox)
+    if spec.kind == "llm_judge" and spec.source and not is_builtin_judge(spec.identifier, level):
+        return template_judge(
+            spec.source, name=name, config=config, level=level, schema_keys=spec.schema_keys, sandbox=sandbox
+        )
+    evaluator = builtin(spec.identifier, **({**config, "level": level} if level else config))
+    evaluator.name = name
+    return evaluator
+
+
+def is_builtin_judge(identifier: str, level: str | None) -> bool:
+    """The platform sends the SDK's own judges with their prompt as source: then the built-in's own rules hold."""
+    return any(
+        info.name == identifier and info.module == JUDGE_MODULE and level in (None, info.level)
+        for info in builtin_evaluator_catalog()
+    )
+
+
+# --- credentials ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """One way to tell the identity provider who asks: extra form fields, or a header."""
+
+    form: Mapping[str, str]
+    headers: Mapping[str, str]
+
+
+def credential_readings(idp: IdpConfig) -> list[Credentials]:
+    """The ways to send id and secret, the standard's first; servers differ in how they read them.
+
+    RFC 6749, 2.3.1 encodes both before Basic's own encoding. Servers that don't decode want the plain text, and some
+    take credentials only in the form. Never two ways in one request: the standard forbids it.
+    """
+    plain = (idp.client_id, idp.client_secret)
+    encoded = tuple(quote(text, safe="") for text in plain)
+    readings = [Credentials({}, _basic(*encoded))]
+    if encoded != plain:
+        readings.append(Credentials({}, _basic(*plain)))
+    readings.append(Credentials({"client_id": idp.client_id, "client_secret": idp.client_secret}, {}))
+    return readings
+
+
+def _basic(user: str, password: str) -> dict[str, str]:
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode("ascii")}
+
+
+class OAuth2TokenManager:
+    """The current access token, fetched when it is first needed and renewed before it expires.
+
+    Call it for the token; tell it by `invalidate` of one that a peer refused. Threads that need a token at the same
+    time wait for one request. A token that lives shorter than the margin is fetched for each call.
+    """
+
+    def __init__(self, idp: IdpConfig, *, retry: RetryPolicy | None = None) -> None:
+        self._client = HttpClient(IDENTITY_PROVIDER, idp.token_url, retry=retry)
+        self._clock = self._client.retry.clock
+        self._readings = credential_readings(idp)
+        self._lock = threading.Lock()
+        self._token: str | None = None
+        self._renew_at = 0.0
+
+    def __call__(self) -> str:
+        with self._lock:
+            if self._token is None or self._clock() >= self._renew_at:
+                self._token = self._fetch()
+            return self._token
+
+    def invalidate(self, token: str) -> None:
+        """Forget `token`; a newer one that another thread fetched meanwhile stays."""
+        with self._lock:
+            if token == self._token:
+                self._token = None
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _fetch(self) -> str:
+        """Try the readings in order until one is accepted, and stay with it for the rest of the run."""
+        first_refusal: RefusedError | None = None
+        for reading in self._readings:
+            begin = self._clock()
+            try:
+                reply = self._ask(reading)
+            except RefusedError as refusal:
+                first_refusal = first_refusal or refusal
+                if not may_be_misread(refusal):
+                    break
+                continue
+            self._readings = [reading]
+            token, life_s = parse_token(reply)
+            self._renew_at = begin + life_s - TOKEN_RENEWAL_MARGIN_S
+            return token
+        assert first_refusal is not None
+        raise named_refusal(first_refusal) from first_refusal
+
+    def _ask(self, reading: Credentials) -> bytes:
+        form = urlencode({"grant_type": "client_credentials", **reading.form})
+        return self._client.post(
+            "", body=form.encode(), content_type="application/x-www-form-urlencoded", headers=reading.headers
+        ).body
+
+
+OAUTH_ERRORS = (
+    *("invalid_request", "invalid_client", "invalid_grant"),
+    *("unauthorized_client", "unsupported_grant_type", "invalid_scope"),
+)
+
+
+def oauth_error(refusal: RefusedError) -> str:
+    """The reply's OAuth error code (RFC 6749, 5.2), or "". Only known codes: a reply can hold anything, secrets too."""
+    try:
+        code = json.loads(refusal.body).get("error")
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return code if isinstance(code, str) and code in OAUTH_ERRORS else ""
+
+
+def may_be_misread(refusal: RefusedError) -> bool:
+    """The identity provider may have read the credentials another way than they were written."""
+    return refusal.status == 401 or (
+        refusal.status == 400 and oauth_error(refusal) in ("invalid_request", "invalid_client")
+    )
+
+
+def named_refusal(refusal: RefusedError) -> RefusedError:
+    detail = " ".join(filter(None, [f"HTTP {refusal.status}", oauth_error(refusal)]))
+    hint = "check IDP_CLIENT_ID and IDP_CLIENT_SECRET" if refusal.status in (400, 401) else refusal.hint
+    return RefusedError(IDENTITY_PROVIDER, detail, status=refusal.status, hint=hint)
+
+
+def parse_token(body: bytes) -> tuple[str, float]:
+    """The access token and its life in seconds. `expires_in` comes as number or text, or not at all."""
+    try:
+        reply = json.loads(body)
+        token = reply["access_token"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        token = None
+    if not isinstance(token, str) or not token:
+        raise RefusedError(IDENTITY_PROVIDER, "the reply holds no access token", hint="check IDP_TOKEN_URL")
+    try:
+        life_s = float(reply.get("expires_in"))
+    except (ValueError, TypeError):
+        life_s = DEFAULT_TOKEN_LIFE_S
+    return token, life_s if math.isfinite(life_s) else DEFAULT_TOKEN_LIFE_S
+
+
+# --- evaluate ---------------------------------------------------------------------------------------------------------
+
+
+class RunState:
+    """How far the run is, for the log's progress lines and for the line that a SIGTERM leaves behind."""
+
+    def __init__(self) -> None:
+        self.evaluated = 0
+        self.stored = 0
+        self._next_line_s = PROGRESS_INTERVAL_S
+
+    def on_progress(self, progress: Progress) -> None:
+        """Take note, and log a line every ten seconds."""
+        self.evaluated = progress.evaluated
+        if progress.seconds < self._next_line_s:
+            return
+        self._next_line_s = progress.seconds + PROGRESS_INTERVAL_S
+        log.info(
+            "%d traces found, %d sampled, %d evaluated after %.0f s",
+            progress.found,
+            progress.sampled,
+            progress.evaluated,
+            progress.seconds,
+        )
+
+    def on_stored(self, stored: int) -> None:
+        self.stored = stored
+
+
+STATE = RunState()
+"""The state of this process's run: a signal handler gets no argument of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A run whose inputs all hold; nothing was sent yet. `identifiers` are by display name."""
+
+    config: JobConfig
+    identifiers: Mapping[str, str]
+    monitor: Monitor
+    tokens: OAuth2TokenManager | None
+    retry: RetryPolicy
+
+
+@contextmanager
+def prepare(args: argparse.Namespace, env: Mapping[str, str], retry: RetryPolicy) -> Iterator[Job]:
+    """Check all inputs and make what the run needs; at the end, whatever it is, close that again."""
+    faults = Faults()
+    config = faults.check(JobConfig.from_inputs, args, env)
+    with ExitStack() as resources:
+        limits = config.sdk.code_evaluator if config else CodeEvaluatorConfig()
+        sandbox = resources.enter_context(Sandbox(limits.timeout_seconds, limits.memory_mb))
+        built = faults.check(build_evaluators, args.evaluators, sandbox)
+        faults.raise_if_any()
+        assert config is not None and built is not None
+        require_gateway_key(env)
+        tokens = OAuth2TokenManager(config.idp, retry=retry) if config.idp else None
+        if tokens is not None:
+            resources.callback(tokens.close)
+        yield Job(
+            config=config,
+            identifiers={name: spec.identifier for name, (spec, _) in built.items()},
+            monitor=make_monitor(config, [evaluator for _, evaluator in built.values()], tokens, retry),
+            tokens=tokens,
+            retry=retry,
+        )
+
+
+def make_monitor(
+    config: JobConfig, evaluators: Sequence[BaseEvaluator], tokens: OAuth2TokenManager | None, retry: RetryPolicy
+) -> Monitor:
+    try:
+        return Monitor(evaluators, config=config.sdk, trace_fetcher=open_traces(config, tokens, retry))
+    except ValueError as error:  # none of them can run in a monitor
+        raise InputError([f"--evaluators: {error}"]) from error
+
+
+def open_traces(config: JobConfig, tokens: OAuth2TokenManager | None, retry: RetryPolicy) -> TraceFetcher | TraceLoader:
+    """The traces of the monitored agent, from the traces API or a file."""
+    if config.traces.path is not None:
+        return TraceLoader(config.traces.path)
+    assert config.traces.url is not None and tokens is not None
+    agent = config.sdk.agent
+    return TraceFetcher(
+        config.traces.url,
+        agent.organization,
+        agent.project,
+        agent.agent,
+        agent.environment,
+        tokens,
+        page_size=TRACE_FETCH_PAGE_SIZE,
+        window_margin_s=config.sdk.trace.window_margin_seconds,
+        retry=retry,
+    )
+
+
+def evaluate_window(job: Job, state: RunState) -> RunResult:
+    config, window = job.config, job.config.window
+    log.info(
+        "monitor %r, run %s: %d evaluators on traces from %s to %s, sampling rate %r",
+        config.monitor_name,
+        config.run_id,
+        job.monitor.evaluator_count,
+        format_rfc3339(window.start),
+        format_rfc3339(window.end),
+        config.sample_rate,
+    )
+    return job.monitor.run(window.start, window.end, sample_rate=config.sample_rate, on_progress=state.on_progress)
+
+
+# --- publish ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """What became of the scores: `missing` counts by evaluator what isn't stored."""
+
+    stored: int = 0
+    total: int = 0
+    missing: Mapping[str, int] = field(default_factory=dict)
+    errors: Sequence[RunError] = ()
+
+
+def publish(job: Job, result: RunResult, state: RunState) -> Publication:
+    """Send the scores, or write them to a file."""
+    summaries = {name: summary for name, summary in result.scores.items() if summary.individual_scores}
+    if not summaries:
+        return Publication()
+    plan = PublishPlan(summaries, {name: job.identifiers[name] for name in summaries})
+    if job.config.publisher.path is not None:
+        errors = write_scores(plan, job.config.publisher.path)
+    else:
+        errors = send_scores(plan, job, state)
+    return Publication(
+        stored=plan.stored, total=plan.total, missing=plan.missing, errors=[*errors, *refusals(plan.refused)]
+    )
+
+
+def send_scores(plan: PublishPlan, job: Job, state: RunState) -> list[RunError]:
+    config = job.config
+    assert config.publisher.url is not None and job.tokens is not None
+    path = f"/api/v1/publisher/monitors/{config.monitor_id}/runs/{config.run_id}/scores"
+    with closing(HttpClient(PUBLISHER, config.publisher.url, retry=job.retry)) as client:
+        return post_scores(plan, client, path, job.tokens, state.on_stored)
+
+
+def refusals(lines: Sequence[str]) -> list[RunError]:
+    """What can't be stored, however often it is sent: the first ones by name."""
+    shown = list(lines[:MAX_LISTED])
+    if len(lines) > MAX_LISTED:
+        shown.append(f"{len(lines) - MAX_LISTED} other scores")
+    return [RunError(f"can't be stored: {line}", repeat_may_help=False) for line in shown]
+
+
+def write_scores(plan: PublishPlan, path: str) -> list[RunError]:
+    """Write what would have been posted, as one body: a file has no size limit."""
+    try:
+        with Path(path).open("wb") as file:
+            file.writelines(plan.one_body())
+    except OSError as error:
+        return [RunError(f"the scores can't be written: {error}", repeat_may_help=True)]
+    return []
+
+
+# --- main -------------------------------------------------------------------------------------------------------------
+
+
+def run(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+    log_stream: BinaryIO | None = None,
+    state: RunState = STATE,
+) -> int:
+    """The whole job; returns its exit code. `clock` and `sleep` (seconds) are those of all waits for peers."""
+    args = parse_args(argv)
+    set_up_logging(env, log_stream or io.FileIO(STDERR_FD, "wb", closefd=False))
+    try:
+        with prepare(args, env, RetryPolicy(clock=clock, sleep=sleep)) as job:
+            result = evaluate_window(job, state)
+            log_result(result)
+            publication = publish(job, result, state)
+        return conclude([*result.errors, *publication.errors], publication)
+    except Exception as error:
+        return exit_code_of(error)
+
+
+def conclude(errors: Sequence[str], publication: Publication) -> int:
+    """The last lines of the log, and the exit code: 1 goes before 3."""
+    for error in errors:
+        log.error("%s", error)
+    complete = publication.stored == publication.total
+    missing = ", ".join(f"{count} of {name!r}" for name, count in publication.missing.items())
+    log.log(
+        logging.INFO if complete else logging.WARNING,
+        "stored %d of %d scores%s",
+        publication.stored,
+        publication.total,
+        f"; missing: {missing}" if missing else "",
+    )
+    if not errors:
+        return EXIT_OK
+    # A plain text is an error that somebody's own code reported: nothing says that it stays.
+    return EXIT_REPEAT if any(getattr(error, "repeat_may_help", True) for error in errors) else EXIT_REFUSED
+
+
+def exit_code_of(error: Exception) -> int:
+    """Log what ended the run before there was a result, and tell what a repeat would bring."""
+    if isinstance(error, ConfigError):
+        for fault in error.faults if isinstance(error, InputError) else [str(error)]:
+            log.error("%s", fault)
+        return EXIT_WRONG_INPUT
+    if isinstance(error, NotReadyError):
+        log.error("%s", error)
+        return EXIT_REPEAT
+    if isinstance(error, TraceSourceError):
+        log.error("%s", error)
+        return EXIT_REFUSED
+    log.error("the run failed in a way that nobody foresaw", exc_info=error)
+    return EXIT_REPEAT
+
+
+def handle_sigterm(signum: int, frame: FrameType | None) -> NoReturn:
+    """Log how far the run came, and end at once: what runs beside this thread is daemons and children."""
+    fate = f"{STATE.stored} of their scores were published" if STATE.stored else "none of their scores was published"
+    log.warning("SIGTERM: the run ends early; %d traces were evaluated and %s", STATE.evaluated, fate)
+    sys.exit(EXIT_OK)
+
+
+def main() -> NoReturn:
+    signal.signal(signal.SIGTERM, handle_sigterm)
+    gc.freeze()  # what was imported stays: the collector need not look at it again
+    sys.exit(run(sys.argv[1:], os.environ))
+
+
+if __name__ == "__main__":
+    main()
