@@ -47,7 +47,11 @@ def entry_template(document: Mapping[str, Node]) -> dict[str, Node]:
     raise KeyError(f"entrypoint {spec['entrypoint']!r} names no template")
 
 
-def render(document: Mapping[str, Node], parameters: Mapping[str, str], secrets: Mapping[str, str]) -> Container:
+def render(
+    document: Mapping[str, Node],
+    parameters: Mapping[str, str],
+    secrets: Mapping[str, str],
+) -> Container:
     """The entrypoint's container with parameters filled in.
 
     `secrets` maps "name/key" to a value. Raises KeyError for a parameter or a needed secret without a value.
@@ -118,7 +122,11 @@ def faults(document: dict[str, Node], *, flags: set[str], required: set[str]) ->
     found = list(_schema_faults(document))
     if found:
         return found
-    return [*_reference_faults(document), *_binding_faults(document), *_flag_faults(document, flags, required)]
+    return [
+        *_reference_faults(document),
+        *_binding_faults(document),
+        *_flag_faults(document, flags, required),
+    ]
 
 
 @cache

@@ -44,7 +44,11 @@ SECRETS = {"publisher/client-secret": "s3cret"}
 @pytest.fixture(scope="module")
 def usage() -> str:
     run = subprocess.run(
-        [sys.executable, ROOT / "main.py", "--help"], capture_output=True, text=True, check=True, env={"COLUMNS": "200"}
+        [sys.executable, ROOT / "main.py", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"COLUMNS": "200"},
     )
     return run.stdout
 
@@ -97,10 +101,17 @@ def changed(*operations: dict[str, Any]) -> dict[str, Any]:
 CONTAINER = "/spec/templates/0/container"
 FAULTS = {
     "an unknown parameter is referred to": (
-        {"op": "replace", "path": f"{CONTAINER}/args/0", "value": "--monitor-name={{workflow.parameters.monitr-name}}"},
+        {
+            "op": "replace",
+            "path": f"{CONTAINER}/args/0",
+            "value": "--monitor-name={{workflow.parameters.monitr-name}}",
+        },
         "{{workflow.parameters.monitr-name}} is not declared",
     ),
-    "command is missing": ({"op": "remove", "path": f"{CONTAINER}/command"}, "command is not set"),
+    "command is missing": (
+        {"op": "remove", "path": f"{CONTAINER}/command"},
+        "command is not set",
+    ),
     "an input has no value": (
         {"op": "remove", "path": "/spec/templates/0/inputs/parameters/3/value"},
         "input agent has no value",
@@ -113,14 +124,26 @@ FAULTS = {
         {"op": "add", "path": f"{CONTAINER}/args/-", "value": "--sample=1"},
         "--sample is no flag of the job",
     ),
-    "a required flag isn't given": ({"op": "remove", "path": f"{CONTAINER}/args/7"}, "--trace-start is required"),
-    "the entrypoint names nothing": ({"op": "replace", "path": "/spec/entrypoint", "value": "run"}, "names no template"),
-    "a volume isn't there": ({"op": "remove", "path": "/spec/templates/0/volumes/1"}, "volume tmp does not exist"),
+    "a required flag isn't given": (
+        {"op": "remove", "path": f"{CONTAINER}/args/7"},
+        "--trace-start is required",
+    ),
+    "the entrypoint names nothing": (
+        {"op": "replace", "path": "/spec/entrypoint", "value": "run"},
+        "names no template",
+    ),
+    "a volume isn't there": (
+        {"op": "remove", "path": "/spec/templates/0/volumes/1"},
+        "volume tmp does not exist",
+    ),
     "a namespace on a cluster's resource": (
         {"op": "add", "path": "/metadata/namespace", "value": "argo"},
         "a cluster-scoped resource has no namespace",
     ),
-    "another kind": ({"op": "replace", "path": "/kind", "value": "Workflow"}, "is no ClusterWorkflowTemplate"),
+    "another kind": (
+        {"op": "replace", "path": "/kind", "value": "Workflow"},
+        "is no ClusterWorkflowTemplate",
+    ),
 }
 
 
@@ -140,14 +163,21 @@ def test_only_what_the_platform_does_not_send_has_a_default() -> None:
         "llm-api-base": "",
         "image": "amp-monitor-evaluation:latest",
     }
-    assert {p["name"] for p in DOCUMENT["spec"]["arguments"]["parameters"]} == {*SENT_BY_THE_PLATFORM, *defaults}
+    assert {p["name"] for p in DOCUMENT["spec"]["arguments"]["parameters"]} == {
+        *SENT_BY_THE_PLATFORM,
+        *defaults,
+    }
 
 
-HARD_TEXT = '"quoted" \'single\' $(IDP_CLIENT_SECRET) $$5 \\n\nnewline 🏴󠁧󠁢󠁳󠁣󠁴󠁿 {{braces}} % ` ~'
+HARD_TEXT = "\"quoted\" 'single' $(IDP_CLIENT_SECRET) $$5 \\n\nnewline 🏴󠁧󠁢󠁳󠁣󠁴󠁿 {{braces}} % ` ~"
 
 
 def hard_evaluators() -> str:
-    entry = {"identifier": "latency_performance", "displayName": HARD_TEXT, "config": {}}
+    entry = {
+        "identifier": "latency_performance",
+        "displayName": HARD_TEXT,
+        "config": {},
+    }
     return json.dumps([entry], ensure_ascii=False, indent=1)
 
 
@@ -159,7 +189,9 @@ def test_the_evaluators_arrive_byte_for_byte_and_secrets_never_in_arguments() ->
     assert not [word for word in (*container.command, *container.args) if "s3cret" in word or "quoted" in word]
 
 
-def test_the_rendered_command_runs_and_hard_names_reach_the_publisher(tmp_path: Path) -> None:
+def test_the_rendered_command_runs_and_hard_names_reach_the_publisher(
+    tmp_path: Path,
+) -> None:
     sent = {
         **SENT_BY_THE_PLATFORM,
         "evaluators": hard_evaluators(),
@@ -189,8 +221,17 @@ RETRY = DOCUMENT["spec"]["templates"][0]["retryStrategy"]
 def expr(text: str, *, exit_code: str, status: str, message: str = "") -> bool:
     """Argo's expression in Python's words; only the few operators that the template uses."""
     python = text.replace("||", " or ").replace("&&", " and ").replace("asInt(lastRetry.exitCode)", exit_code)
-    python = re.sub(r"lastRetry\.message matches ('[^']*')", r"bool(re.search(r\1, message))", python)
-    return bool(eval(python.replace("lastRetry.status", "status"), {"re": re, "message": message, "status": status}))
+    python = re.sub(
+        r"lastRetry\.message matches ('[^']*')",
+        r"bool(re.search(r\1, message))",
+        python,
+    )
+    return bool(
+        eval(
+            python.replace("lastRetry.status", "status"),
+            {"re": re, "message": message, "status": status},
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -198,12 +239,36 @@ def expr(text: str, *, exit_code: str, status: str, message: str = "") -> bool:
     [
         pytest.param("1", "Failed", "Error (exit code 1)", True, id="exit 1: a repeat may help"),
         pytest.param("2", "Failed", "Error (exit code 2)", False, id="exit 2: wrong request"),
-        pytest.param("3", "Failed", "Error (exit code 3)", False, id="exit 3: done as far as possible"),
+        pytest.param(
+            "3",
+            "Failed",
+            "Error (exit code 3)",
+            False,
+            id="exit 3: done as far as possible",
+        ),
         pytest.param("2", "Error", "", False, id="exit 2 in a pod that then broke"),
         pytest.param("-1", "Error", "pod deleted", True, id="lost pod"),
-        pytest.param("-1", "Failed", "Preempted by a more important pod", True, id="preempted pod"),
-        pytest.param("137", "Failed", "The node was low on memory: Evicted", True, id="evicted pod"),
-        pytest.param("137", "Failed", "OOMKilled (exit code 137)", False, id="out of memory: it would be again"),
+        pytest.param(
+            "-1",
+            "Failed",
+            "Preempted by a more important pod",
+            True,
+            id="preempted pod",
+        ),
+        pytest.param(
+            "137",
+            "Failed",
+            "The node was low on memory: Evicted",
+            True,
+            id="evicted pod",
+        ),
+        pytest.param(
+            "137",
+            "Failed",
+            "OOMKilled (exit code 137)",
+            False,
+            id="out of memory: it would be again",
+        ),
     ],
 )
 def test_only_what_a_repeat_may_help_is_repeated(exit_code: str, status: str, message: str, repeats: bool) -> None:
@@ -228,9 +293,18 @@ def test_the_pod_is_restricted() -> None:
 def test_the_report_is_one_unarchived_file_and_the_figures_are_output_parameters() -> None:
     outputs = argo.entry_template(DOCUMENT)["outputs"]
     assert outputs["artifacts"] == [
-        {"name": "report", "path": "/out/report.html", "optional": True, "archive": {"none": {}}}
+        {
+            "name": "report",
+            "path": "/out/report.html",
+            "optional": True,
+            "archive": {"none": {}},
+        }
     ]
-    assert [p["name"] for p in outputs["parameters"]] == ["traces-evaluated", "scores-stored", "means"]
+    assert [p["name"] for p in outputs["parameters"]] == [
+        "traces-evaluated",
+        "scores-stored",
+        "means",
+    ]
 
 
 @pytest.mark.parametrize("option", ["no-service-account-token", "evaluators-from-configmap"])
@@ -240,7 +314,10 @@ def test_an_option_patches_the_template_into_one_without_fault(
     folder = ROOT / "deploy" / "options" / option
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
     assert (folder / kustomization["resources"][0]).resolve() == TEMPLATE
-    assert kustomization["patches"][0]["target"] == {"kind": DOCUMENT["kind"], "name": DOCUMENT["metadata"]["name"]}
+    assert kustomization["patches"][0]["target"] == {
+        "kind": DOCUMENT["kind"],
+        "name": DOCUMENT["metadata"]["name"],
+    }
     patched = changed(*yaml.safe_load((folder / "patch.yaml").read_text()))
     assert patched != DOCUMENT
     assert argo.faults(patched, flags=flags, required=required) == []
