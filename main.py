@@ -25,11 +25,9 @@ Usage
 from __future__ import annotations
 
 import argparse
-import base64
 import gc
 import glob
 import io
-import json
 import logging
 import math
 import os
@@ -45,20 +43,25 @@ from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO, NoReturn, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from amp_evaluation._json_log import LOG_LEVELS, JsonLines, secrets_of
+from amp_evaluation._oauth import (
+    IDENTITY_PROVIDER,
+    Credentials,
+    IdpConfig,
+    credential_readings,
+    may_be_misread,
+    named_refusal,
+    parse_token,
+    split_url,
+)
 from amp_evaluation._publish_plan import PublishPlan
 from amp_evaluation._publisher import post_scores
 from amp_evaluation._run_log import log_result
 from amp_evaluation._time import format_rfc3339, parse_rfc3339
-from amp_evaluation.config import AgentConfig, CodeEvaluatorConfig, Config, LLMJudgeConfig, MonitorConfig, TraceConfig
-from amp_evaluation.errors import (
-    AmpEvaluationError,
-    ConfigError,
-    RefusedError,
-    TraceSourceError,
-)
+from amp_evaluation.config import CodeEvaluatorConfig, Config
+from amp_evaluation.errors import AmpEvaluationError, ConfigError, RefusedError, TraceSourceError
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._entries import EvaluatorEntry, parse_entry, read_entries
 from amp_evaluation.evaluators.builtin import builtin, builtin_evaluator_catalog
@@ -77,26 +80,16 @@ TRACE_FETCH_PAGE_SIZE = 10
 TOKEN_RENEWAL_MARGIN_S = 30.0
 """A token is renewed this long before it expires, so that it doesn't expire on its way."""
 
-DEFAULT_TOKEN_LIFE_S = 3600.0
-"""Life of a token whose reply doesn't tell it."""
-
 PROGRESS_INTERVAL_S = 10.0
 MAX_LISTED = 10
 """Scores that can't be stored which the log names; the rest is counted."""
 
 EXIT_OK, EXIT_REPEAT, EXIT_WRONG_INPUT, EXIT_REFUSED = 0, 1, 2, 3
 
-IDENTITY_PROVIDER, TRACES_API, PUBLISHER = "identity provider", "traces API", "publisher"
+PUBLISHER = "publisher"
+"""Its role: what the log calls a peer, instead of its host."""
 
 STDERR_FD = 2
-
-SETTINGS: Mapping[str, type[Any]] = {
-    "agent": AgentConfig,
-    "trace": TraceConfig,
-    "llm_judge": LLMJudgeConfig,
-    "monitor": MonitorConfig,
-    "code_evaluator": CodeEvaluatorConfig,
-}
 
 JUDGE_MODULE = "llm_judge"
 """What the catalogue calls the module of the built-in judges."""
@@ -174,15 +167,6 @@ class Endpoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdpConfig:
-    """The OAuth2 client whose token goes to the traces API and the publisher."""
-
-    token_url: str
-    client_id: str
-    client_secret: str = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
 class JobConfig:
     """Everything about the run that was given; checked once, here."""
 
@@ -198,7 +182,7 @@ class JobConfig:
 
     @classmethod
     def from_inputs(cls, args: argparse.Namespace, env: Mapping[str, str]) -> JobConfig:
-        """Raises InputError with all that is wrong, NotReadyError when only the gateway's key is missing."""
+        """Raises InputError with all that is wrong."""
         faults = Faults()
         start = faults.check(parse_time, "--trace-start", args.trace_start)
         end = faults.check(parse_time, "--trace-end", args.trace_end)
@@ -228,37 +212,32 @@ class JobConfig:
         )
 
 
+REQUIRED_FLAGS = (
+    ("--monitor-name", "NAME", "the monitor's unique name"),
+    ("--organization", "NAME", "what is monitored: its organization"),
+    ("--project", "NAME", "… its project"),
+    ("--agent", "NAME", "… its name"),
+    ("--environment", "NAME", "… where it runs"),
+    ("--evaluators", "JSON|@PATH", "JSON array of evaluators, or @ and the path of a file that has it"),
+    ("--trace-start", "TIME", "ISO 8601, UTC where it has no zone; traces that start from here on"),
+    ("--trace-end", "TIME", "ISO 8601, UTC where it has no zone; traces that start before it"),
+    ("--traces-api-endpoint", "URL|file:PATH", "where traces come from"),
+    ("--monitor-id", "UUID", "the monitor's id"),
+    ("--run-id", "UUID", "this run's id"),
+    ("--publisher-endpoint", "URL|file:PATH", "where scores go to"),
+)
+
+
 def parse_args(argv: Sequence[str]) -> argparse.Namespace:
     """The flags as texts. Missing and unknown ones end the process with 2, as argparse does."""
     description, _, epilog = (__doc__ or "").partition("\n\n")
+    style = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
-        prog="main.py",
-        description=description,
-        epilog=epilog,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "main.py", description=description, epilog=epilog, allow_abbrev=False, formatter_class=style
     )
-    add = parser.add_argument
-    add("--monitor-name", required=True, help="the monitor's unique name")
-    add("--organization", required=True, help="what is monitored: organization")
-    add("--project", required=True, help="… project")
-    add("--agent", required=True, help="… agent")
-    add("--environment", required=True, help="… environment")
-    add(
-        "--evaluators",
-        required=True,
-        metavar="JSON|@PATH",
-        help="JSON array of evaluators, or @ and a file that has it",
-    )
-    add(
-        "--sampling-rate", default="1.0", metavar="RATE", help="share of the traces to evaluate, in (0, 1]; default 1.0"
-    )
-    add("--trace-start", required=True, metavar="TIME", help="ISO 8601, UTC where it has no zone; inclusive")
-    add("--trace-end", required=True, metavar="TIME", help="ISO 8601, UTC where it has no zone; exclusive")
-    add("--traces-api-endpoint", required=True, metavar="URL|file:PATH", help="where traces come from")
-    add("--monitor-id", required=True, metavar="UUID", help="the monitor's id")
-    add("--run-id", required=True, metavar="UUID", help="this run's id")
-    add("--publisher-endpoint", required=True, metavar="URL|file:PATH", help="where scores go to")
+    for flag, metavar, text in REQUIRED_FLAGS:
+        parser.add_argument(flag, required=True, metavar=metavar, help=text)
+    parser.add_argument("--sampling-rate", default="1.0", metavar="RATE", help="in (0, 1]; default 1.0")
     return parser.parse_args(argv)
 
 
@@ -320,20 +299,22 @@ def parse_target(text: str) -> Endpoint:
 def _parse_endpoint(flag: str, text: str) -> Endpoint:
     if text.startswith("file:") and len(text) > len("file:"):
         return Endpoint(path=text.removeprefix("file:"))
+    if "?" in text or "#" in text:
+        raise ConfigError(f"{flag}={text!r}: a URL without query is wanted, paths are put behind it")
     return Endpoint(url=check_url(flag, text))
 
 
 def check_url(name: str, text: str) -> str:
-    """A URL of a peer, without a slash at its end. Credentials in it would get into logs."""
+    """A URL of a peer, without a slash at its end."""
     try:
         parts = urlsplit(text)
         is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise ConfigError(f"{name} is no URL") from None
+        is_url, parts = False, urlsplit("")
     if parts.username is not None or parts.password is not None:
-        raise ConfigError(f"{name} holds credentials: give them in the environment")
-    if not is_url or parts.query or parts.fragment:
-        what = "an http(s):// URL without query" + (" or file:PATH" if name.startswith("--") else "")
+        raise ConfigError(f"{name} holds credentials: leave them out, they would get into logs")
+    if not is_url:
+        what = "an http:// or https:// URL" + (" or file:PATH" if name.startswith("--") else "")
         raise ConfigError(f"{name}={text!r}: {what} is wanted")
     return text.rstrip("/")
 
@@ -363,16 +344,10 @@ def sdk_config(args: argparse.Namespace, env: Mapping[str, str]) -> Config:
         "agent": {name: getattr(args, name) for name in ("organization", "project", "agent", "environment")},
         "llm_judge": {"api_base": base, "api_key": key} if base else {},
     }
-    sections = {name: faults.check(_settings, section, env, given.get(name, {})) for name, section in SETTINGS.items()}
+    config = faults.check(lambda: Config.from_env(env, **given))
     faults.raise_if_any()
-    return Config(**sections)
-
-
-def _settings(section: type[T], env: Mapping[str, str], given: Mapping[str, Any]) -> T:
-    """One group of the SDK's settings from `env`; empty counts as unset."""
-    prefix, names = section.model_config["env_prefix"], section.model_fields  # type: ignore[attr-defined]
-    found = {name: env[variable] for name in names if env.get(variable := prefix + name.upper())}
-    return section(**{**found, **given})
+    assert config is not None
+    return config
 
 
 def require_gateway_key(env: Mapping[str, str]) -> None:
@@ -428,33 +403,6 @@ def is_builtin_judge(identifier: str, level: str | None) -> bool:
 # --- credentials ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Credentials:
-    """One way to tell the identity provider who asks: extra form fields, or a header."""
-
-    form: Mapping[str, str]
-    headers: Mapping[str, str]
-
-
-def credential_readings(idp: IdpConfig) -> list[Credentials]:
-    """The ways to send id and secret, the standard's first; servers differ in how they read them.
-
-    RFC 6749, 2.3.1 encodes both before Basic's own encoding. Servers that don't decode want the plain text, and some
-    take credentials only in the form. Never two ways in one request: the standard forbids it.
-    """
-    plain = (idp.client_id, idp.client_secret)
-    encoded = tuple(quote(text, safe="") for text in plain)
-    readings = [Credentials({}, _basic(*encoded))]
-    if encoded != plain:
-        readings.append(Credentials({}, _basic(*plain)))
-    readings.append(Credentials({"client_id": idp.client_id, "client_secret": idp.client_secret}, {}))
-    return readings
-
-
-def _basic(user: str, password: str) -> dict[str, str]:
-    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode("ascii")}
-
-
 class OAuth2TokenManager:
     """The current access token, fetched when it is first needed and renewed before it expires.
 
@@ -463,7 +411,8 @@ class OAuth2TokenManager:
     """
 
     def __init__(self, idp: IdpConfig, *, retry: RetryPolicy | None = None) -> None:
-        self._client = HttpClient(IDENTITY_PROVIDER, idp.token_url, retry=retry)
+        base, self._path = split_url(idp.token_url)
+        self._client = HttpClient(IDENTITY_PROVIDER, base, retry=retry)
         self._clock = self._client.retry.clock
         self._readings = credential_readings(idp)
         self._lock = threading.Lock()
@@ -507,52 +456,8 @@ class OAuth2TokenManager:
     def _ask(self, reading: Credentials) -> bytes:
         form = urlencode({"grant_type": "client_credentials", **reading.form})
         return self._client.post(
-            "", body=form.encode(), content_type="application/x-www-form-urlencoded", headers=reading.headers
+            self._path, body=form.encode(), content_type="application/x-www-form-urlencoded", headers=reading.headers
         ).body
-
-
-OAUTH_ERRORS = (
-    *("invalid_request", "invalid_client", "invalid_grant"),
-    *("unauthorized_client", "unsupported_grant_type", "invalid_scope"),
-)
-
-
-def oauth_error(refusal: RefusedError) -> str:
-    """The reply's OAuth error code (RFC 6749, 5.2), or "". Only known codes: a reply can hold anything, secrets too."""
-    try:
-        code = json.loads(refusal.body).get("error")
-    except (ValueError, AttributeError, RecursionError):
-        return ""
-    return code if isinstance(code, str) and code in OAUTH_ERRORS else ""
-
-
-def may_be_misread(refusal: RefusedError) -> bool:
-    """The identity provider may have read the credentials another way than they were written."""
-    return refusal.status == 401 or (
-        refusal.status == 400 and oauth_error(refusal) in ("invalid_request", "invalid_client")
-    )
-
-
-def named_refusal(refusal: RefusedError) -> RefusedError:
-    detail = " ".join(filter(None, [f"HTTP {refusal.status}", oauth_error(refusal)]))
-    hint = "check IDP_CLIENT_ID and IDP_CLIENT_SECRET" if refusal.status in (400, 401) else refusal.hint
-    return RefusedError(IDENTITY_PROVIDER, detail, status=refusal.status, hint=hint)
-
-
-def parse_token(body: bytes) -> tuple[str, float]:
-    """The access token and its life in seconds. `expires_in` comes as number or text, or not at all."""
-    try:
-        reply = json.loads(body)
-        token = reply["access_token"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        token = None
-    if not isinstance(token, str) or not token:
-        raise RefusedError(IDENTITY_PROVIDER, "the reply holds no access token", hint="check IDP_TOKEN_URL")
-    try:
-        life_s = float(reply.get("expires_in"))
-    except (ValueError, TypeError):
-        life_s = DEFAULT_TOKEN_LIFE_S
-    return token, life_s if math.isfinite(life_s) else DEFAULT_TOKEN_LIFE_S
 
 
 # --- evaluate ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ What is passed by keyword wins over the environment, which wins over `.env`:
 """
 
 import threading
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
@@ -166,7 +167,18 @@ class Config(BaseModel):
             "monitor": monitor,
             "code_evaluator": code_evaluator,
         }
-        super().__init__(**_read_sections(given))
+        super().__init__(**_read_sections(lambda name, section: section() if given[name] is None else given[name]))
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str], **given: Mapping[str, Any]) -> "Config":
+        """Settings from the variables in `env`; `given` has values by group, which win over them."""
+
+        def read(name: str, section: type[_Section]) -> _Section:
+            prefix = str(section.model_config["env_prefix"])
+            found = {key: env[var] for key in section.model_fields if env.get(var := prefix + key.upper())}
+            return section(**{**found, **given.get(name, {})})
+
+        return cls(**_read_sections(read))
 
 
 _SECTIONS: dict[str, type[_Section]] = {
@@ -178,13 +190,13 @@ _SECTIONS: dict[str, type[_Section]] = {
 }
 
 
-def _read_sections(given: dict[str, Any]) -> dict[str, Any]:
-    """Fill in the groups that weren't given; every fault of every group goes into one ConfigError."""
+def _read_sections(read: Callable[[str, type[_Section]], Any]) -> dict[str, Any]:
+    """Each group as `read` gives it; every fault of every group goes into one ConfigError."""
     sections: dict[str, Any] = {}
     faults: list[str] = []
     for name, section in _SECTIONS.items():
         try:
-            sections[name] = section() if given[name] is None else given[name]
+            sections[name] = read(name, section)
         except ConfigError as error:
             faults.append(str(error))
     if faults:
