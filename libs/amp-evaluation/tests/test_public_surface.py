@@ -1,0 +1,48 @@
+"""What `amp_evaluation` offers, and what importing it costs."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import amp_evaluation
+
+
+def test_every_public_name_can_be_had() -> None:
+    missing = [name for name in amp_evaluation.__all__ if not hasattr(amp_evaluation, name)]
+    assert missing == []
+    assert set(amp_evaluation.__all__) <= set(dir(amp_evaluation))
+
+
+def test_type_checkers_see_the_same_names_in_the_same_modules() -> None:
+    """The names are written down twice, for readers of types and for loading them."""
+    tree = ast.parse(Path(amp_evaluation.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert typed == amp_evaluation._HOME_OF
+    assert sorted([*typed, "__version__"]) == sorted(amp_evaluation.__all__)
+
+
+def test_modules_are_attributes_too() -> None:
+    assert amp_evaluation.runner.Monitor is amp_evaluation.Monitor
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = amp_evaluation.nothing
+
+
+HEAVY = ["any_llm", "openai", "anthropic", "numpy", "pandas", "opentelemetry", "httpx", "asyncio", "genai_prices"]
+
+
+def loaded_by(code: str) -> set[str]:
+    shown = f"import sys\n{code}\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
+    environment = {**os.environ, "AMP_MONITOR_MAX_CONCURRENCY": "not read"}
+    done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True, env=environment)
+    return set(done.stdout.split())
+
+
+def test_importing_loads_nothing_heavy_and_reads_no_environment() -> None:
+    assert loaded_by("import amp_evaluation") == set()
+    assert loaded_by("from amp_evaluation import Monitor, builtin, evaluator, EvalResult, Task") == set()
+    assert loaded_by("from amp_evaluation import *") <= {"opentelemetry"}
