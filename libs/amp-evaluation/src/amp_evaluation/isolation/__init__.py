@@ -6,8 +6,17 @@ crashes. What it doesn't: the network isn't restricted, evaluators of one list s
 existence and size of files can be asked for, and a bug in the kernel is a way out. It is no container.
 """
 
-from __future__ import annotations
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from amp_evaluation.isolation.sandbox import Remote, Sandbox
+if TYPE_CHECKING:
+    from amp_evaluation.isolation.sandbox import Remote, Sandbox
 
 __all__ = ["Remote", "Sandbox"]
+
+
+def __getattr__(name: str) -> Any:
+    """The job's side, loaded on first use: the child imports this package too and doesn't need it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("amp_evaluation.isolation.sandbox"), name)

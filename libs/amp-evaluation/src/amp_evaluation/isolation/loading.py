@@ -8,17 +8,22 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import amp_evaluation
+from amp_evaluation.aggregators import AggregationType, normalize_aggregations
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._function import FunctionEvaluator
+from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
 from amp_evaluation.evaluators._outcome import as_eval_result, error_text
 from amp_evaluation.isolation.candidates import Candidate, choose, compile_source, run_source
 from amp_evaluation.isolation.protocol import (
+    AggregationSpec,
     Failed,
+    JudgeSettings,
     Loaded,
     LoadRequest,
     Prompted,
     Reply,
     Scored,
+    Unreadable,
 )
 from amp_evaluation.isolation.template import SUBJECTS, Template, TemplateDefect, parse_template
 from amp_evaluation.judge import fence
@@ -51,8 +56,9 @@ def load(request: LoadRequest) -> LoadedEvaluator:
         return _TemplateJudge(request)
     with _warnings_of_this_package() as warnings:
         made = _made_of_source(request, warnings)
-        info = _info(made)
-    info.warnings.extend(warnings)
+        info = _info(made, warnings)
+    if info.judge is not None:
+        return _CodeJudge(made, info)
     return _CodeEvaluator(made, info)
 
 
@@ -135,7 +141,7 @@ def _warnings_of_this_package() -> Iterator[list[str]]:
         logger.propagate = propagated
 
 
-def _info(made: BaseEvaluator) -> Loaded:
+def _info(made: BaseEvaluator, warnings: list[str]) -> Loaded:
     """Raises SourceError when nothing tells the level."""
     try:
         info = made.info
@@ -150,8 +156,37 @@ def _info(made: BaseEvaluator) -> Loaded:
         config_schema=info.config_schema,
         class_name=info.class_name,
         evaluates_failed_runs=bool(made.evaluates_failed_runs),
-        judge=None,
-        warnings=[],
+        aggregations=_aggregations(made, warnings),
+        judge=_judge_settings(made),
+        warnings=warnings,
+    )
+
+
+def _aggregations(made: BaseEvaluator, warnings: list[str]) -> list[AggregationSpec] | None:
+    """The named ones; a function of the source's own would have to run in the job."""
+    if made.aggregations is None:
+        return None
+    wanted = normalize_aggregations(made.aggregations)
+    named = [AggregationSpec(each.type.value, each.params) for each in wanted if isinstance(each.type, AggregationType)]
+    if len(named) < len(wanted):
+        warnings.append("aggregations that are functions are left out: custom code may name aggregations only")
+    return named
+
+
+def _judge_settings(made: BaseEvaluator) -> JudgeSettings | None:
+    """How the job asks the model; None for an evaluator that asks none, or does it itself."""
+    if not isinstance(made, LLMAsJudgeEvaluator):
+        return None
+    kind = type(made)
+    if kind._call_llm_with_retry is not LLMAsJudgeEvaluator._call_llm_with_retry:
+        return None
+    made._default_model = lambda: ""  # type: ignore[method-assign]  # the job's settings are not known here
+    return JudgeSettings(
+        model=str(made.model),
+        temperature=float(made.temperature),
+        max_tokens=int(made.max_tokens),
+        max_retries=int(made.max_retries),
+        reads_replies=kind._parse_and_validate is not LLMAsJudgeEvaluator._parse_and_validate,
     )
 
 
@@ -167,6 +202,40 @@ class _CodeEvaluator:
 
     def read(self, content: str) -> Reply:
         return Failed(reason="it reads no replies")
+
+
+class _Built:
+    """What a judge's builder gave, instead of the model's verdict on it."""
+
+    def __init__(self, prompt: object) -> None:
+        self.prompt = prompt
+
+
+class _CodeJudge:
+    """Builds prompts where the source's code runs; the model is asked by the job."""
+
+    def __init__(self, made: BaseEvaluator, info: Loaded) -> None:
+        self.info = info
+        self._made = made
+        vars(made)["_judge_prompt"] = _Built
+
+    def ask(self, trace: Trace, target: Target, task: Any) -> Reply:
+        built = self._made._evaluate_target(target, task)
+        if not isinstance(built, _Built):
+            return _scored(as_eval_result(built))
+        if isinstance(built.prompt, EvalResult):
+            return _scored(built.prompt)
+        if built.prompt is None:
+            return Prompted(text=None)
+        if not isinstance(built.prompt, str):
+            raise TypeError(f"{self._made.name}: its prompt builder returned {type(built.prompt).__name__}, not text")
+        return Prompted(text=fence.sendable(f"{built.prompt}"))  # formatted: judged text alone fences itself then
+
+    def read(self, content: str) -> Reply:
+        result, fault = self._made._parse_and_validate(content)  # type: ignore[attr-defined]  # only judges get here
+        if result is None:
+            return Unreadable(reason=str(fault or "it holds no score"))
+        return _scored(as_eval_result(result))
 
 
 def _scored(result: EvalResult) -> Scored:
@@ -197,7 +266,7 @@ class _TemplateJudge:
         if self._template is None:
             return Failed(reason=self.info.defect or "the template has a defect")
         names = {"task": task, **self._names, self._subject: target}
-        return Prompted(text=fence.bound(self._template.render(names, fence.insert)))
+        return Prompted(text=fence.sendable(self._template.render(names, fence.insert)))
 
     def read(self, content: str) -> Reply:
         return Failed(reason="it reads no replies")

@@ -61,12 +61,19 @@ class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the job is to call the model for a judge whose prompt is built in the child."""
 
     model: str
+    """Empty where neither the config nor the class names one."""
     temperature: float
     max_tokens: int
     max_retries: int
-    requires_response_output: bool
     reads_replies: bool
     """The judge has a reader of replies of its own."""
+
+
+class AggregationSpec(msgspec.Struct, frozen=True):
+    """An aggregation by its name, with its parameters."""
+
+    name: str
+    params: dict[str, float] = {}
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
@@ -87,6 +94,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True, tag="loaded"):
     config_schema: list[dict[str, Any]] = []
     class_name: str = ""
     evaluates_failed_runs: bool = False
+    aggregations: list[AggregationSpec] | None = None
     judge: JudgeSettings | None = None
     warnings: list[str] = []
     defect: str | None = None
@@ -109,7 +117,9 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True, tag="scored"):
 
 
 class Prompted(msgspec.Struct, frozen=True, kw_only=True, tag="prompted"):
-    text: str
+    """The prompt for one item; None when the builder gave none."""
+
+    text: str | None
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True, tag="unreadable"):

@@ -61,6 +61,7 @@ class Sandbox:
         self._remotes: list[Remote] = []
         self._sent: weakref.ref[Trace] | None = None
         self._warned = False
+        self._greeted = False
         self._resident_limit = 0
         self._lock = threading.Lock()  # judges ask from several threads; the child does one thing at a time
 
@@ -75,6 +76,12 @@ class Sandbox:
         """The running child, if there is one."""
         child = self._child
         return child.pid if child is not None and child.is_alive else None
+
+    def prepare(self) -> None:
+        """Start the child without waiting for it: it gets ready while this process goes on with its own start."""
+        with self._lock:
+            if self._child is None:
+                self._child = self._spawn()
 
     def close(self) -> None:
         """Kill the child; never waits for user code."""
@@ -127,11 +134,13 @@ class Sandbox:
 
     def _running_child(self) -> ChildProcess:
         """The child, started when there is none, or none any more, with all that was loaded before."""
-        if self._child is not None and self._child.is_alive:
+        if self._child is not None and self._child.is_alive and self._greeted:
             return self._child
-        self.close()
-        self._sent = None
-        child = self._child = self._start()
+        if self._child is None or not self._child.is_alive:
+            self.close()
+            self._child = self._spawn()
+        child = self._child
+        self._greet(child)
         for request, remote in zip(self._sources, self._remotes, strict=True):
             if remote.stopped is not None:
                 continue
@@ -143,10 +152,14 @@ class Sandbox:
                     return self._running_child()
         return child
 
-    def _start(self) -> ChildProcess:
+    def _spawn(self) -> ChildProcess:
         hide_memory()
+        self._sent = None
+        self._greeted = False
+        return ChildProcess(self._memory_mb)
+
+    def _greet(self, child: ChildProcess) -> None:
         began = time.monotonic()
-        child = ChildProcess(self._memory_mb)
         try:
             greeting = child.wait_for_greeting(limit_s=START_LIMIT_S, resident_limit=self._load_memory())
         except ChildLost as error:
@@ -154,9 +167,9 @@ class Sandbox:
         if not isinstance(greeting, Ready):
             child.kill()
             raise ConfigError("the process for custom code did not start: it gave no sensible answer")
-        log.debug("process for custom code started in %.2f s", time.monotonic() - began)
+        self._greeted = True
+        log.debug("waited %.2f s for the process for custom code", time.monotonic() - began)
         self._warn_once(greeting.landlock_abi)
-        return child
 
     def _warn_once(self, landlock_abi: int) -> None:
         if landlock_abi == 0 and not self._warned:
