@@ -32,7 +32,7 @@ def benchmark(
 
 
 def heavy(
-    count: int, *, start: str = BEGIN, step_ms: float = 1000.0, turns: int = 162, text: int = 590
+    count: int, *, start: str = BEGIN, step_ms: float = 1000.0, turns: int = 162, text: int = 625
 ) -> Iterator[StoredTrace]:
     """Traces of 324 spans and about 20 MB: a long conversation, all of it repeated in every llm span.
 
@@ -73,7 +73,7 @@ class _Renamed:
 
 
 def _text(source: random.Random, low: int = 80, high: int = 200) -> str:
-    length = min(source.randint(low, high), source.randint(low, high))  # short texts are the more frequent ones
+    length = min(source.randint(low, high) for _ in range(3))  # short texts are the more frequent ones
     words = source.choices(WORDS, k=length // 5)
     return " ".join(words)[:length].ljust(low, "x")
 
