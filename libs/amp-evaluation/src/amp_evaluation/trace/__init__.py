@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from amp_evaluation.trace.fetcher import TraceFetcher
+from amp_evaluation.trace.loader import TraceLoader
 from amp_evaluation.trace.models import (
     AgentSpan,
     AgentStep,
@@ -25,6 +27,8 @@ from amp_evaluation.trace.models import (
     UserInputStep,
     UserMessage,
 )
+from amp_evaluation.trace.parser import parse_trace_for_evaluation, parse_traces_for_evaluation
+from amp_evaluation.trace.sampling import sample_traces
 
 __all__ = [
     "AgentSpan",
@@ -45,7 +49,12 @@ __all__ = [
     "ToolMessage",
     "ToolSpan",
     "Trace",
+    "TraceFetcher",
+    "TraceLoader",
     "TraceMetrics",
     "UserInputStep",
     "UserMessage",
+    "parse_trace_for_evaluation",
+    "parse_traces_for_evaluation",
+    "sample_traces",
 ]

@@ -174,6 +174,8 @@ class AssistantMessage:
 class ToolMessage:
     content: str = ""
     tool_call_id: str = ""
+    name: str = field(default="", compare=False, repr=False)
+    is_error: bool = field(default=False, compare=False, repr=False)
     role: ClassVar[str] = "tool"
 
 

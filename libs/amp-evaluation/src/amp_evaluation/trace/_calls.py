@@ -1,0 +1,170 @@
+"""LLM calls: what each sent and got, and each one once, however many instrumentations recorded it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amp_evaluation.trace._nodes import Node
+from amp_evaluation.trace._records import number
+from amp_evaluation.trace._spans import (
+    AssistantMessage,
+    LLMMetrics,
+    LLMSpan,
+    Message,
+    SystemMessage,
+    TokenUsage,
+)
+from amp_evaluation.trace._steps import spelled_calls
+
+
+def read_calls(nodes: list[Node]) -> list[Node]:
+    """The LLM spans that are calls, with their messages, reply and usage read. The others become chains, with why."""
+    llms = [node for node in nodes if node.kind == "llm"]
+    for node in llms:
+        _read(node)
+    if len(llms) > 1:
+        _leave_out_doubles(llms)
+        _leave_out_preparations(llms)
+    for node in llms:
+        if node.dropped:
+            node.kind = "chain"
+    return [node for node in llms if not node.dropped]
+
+
+def _read(node: Node) -> None:
+    node.messages = node.read("messages") or []
+    node.reply = node.read("reply") or []
+    node.usage = node.read("usage")
+    _digest(node)
+
+
+def _digest(node: Node) -> None:
+    said = [message for message in node.reply if isinstance(message, AssistantMessage)]
+    node.text = "\n".join(message.content for message in said if message.content)
+    node.calls = [call for message in said for call in message.tool_calls]
+
+
+def _says(node: Node) -> bool:
+    return bool(node.text or node.calls)
+
+
+def _leave_out_doubles(llms: list[Node]) -> None:
+    """An LLM span inside another one with the same reply or the same usage is the same call.
+
+    So is an outer one with neither around exactly one; an outer one around two or more is their aggregate.
+    """
+    inner: dict[Node, list[Node]] = {}
+    for node in llms:
+        outer = next((above for above in node.ancestors() if above.kind == "llm" or above.kind == "tool"), None)
+        if outer is not None and outer.kind == "llm" and not outer.dropped:
+            inner.setdefault(outer, []).append(node)
+    for outer in sorted(inner, key=_depth, reverse=True):
+        within = [node for node in inner[outer] if not node.dropped]
+        if len(within) > 1:
+            outer.dropped = f"{outer.name!r} sums up the {len(within)} LLM calls inside it"
+        elif within and _same_call(outer, within[0]):
+            _merge(outer, within[0])
+
+
+def _depth(node: Node) -> int:
+    return sum(1 for _ in node.ancestors())
+
+
+def _same_call(outer: Node, inner: Node) -> bool:
+    if not _says(outer) and outer.usage is None:
+        return True
+    if _says(outer) and _says(inner) and _same_reply(outer, inner):
+        return True
+    if outer.usage is not None and inner.usage is not None:
+        return _same_usage(outer.usage, inner.usage)
+    return not (_says(outer) and _says(inner))
+
+
+def _same_reply(a: Node, b: Node) -> bool:
+    if a.text.strip() != b.text.strip():
+        return False
+    names = [call.name for call in a.calls], [call.name for call in b.calls]
+    return names[0] == names[1] or not (a.calls and b.calls)
+
+
+def _same_usage(a: TokenUsage, b: TokenUsage) -> bool:
+    return a.input_tokens == b.input_tokens and a.output_tokens == b.output_tokens
+
+
+def _merge(outer: Node, inner: Node) -> None:
+    """The one with more content stays, and takes from the other what it lacks."""
+    stays, goes = (outer, inner) if _weight(outer) > _weight(inner) else (inner, outer)
+    goes.dropped = f"{goes.name!r} is the same LLM call as {stays.name!r}"
+    stays.usage = stays.usage or goes.usage
+    stays.messages = stays.messages or goes.messages
+    if not _says(stays):
+        stays.reply = goes.reply
+        _digest(stays)
+    if goes.failed and not stays.failed and not _says(stays):
+        stays.failed, stays.error_type, stays.error_message = True, goes.error_type, goes.error_message
+
+
+def _weight(node: Node) -> tuple[bool, int, int, bool]:
+    return (
+        _says(node),
+        len(node.messages),
+        len(node.text) + sum(len(call.arguments) for call in node.calls),
+        bool(node.usage),
+    )
+
+
+def _leave_out_preparations(llms: list[Node]) -> None:
+    """An LLM span that got nothing, followed by an LLM sibling, only prepared the request."""
+    kept = [node for node in llms if not node.dropped]
+    later: set[int] = set()
+    for node in reversed(kept):
+        if id(node.parent) in later and not _received(node):
+            node.dropped = f"{node.name!r} only prepared a request: it has no reply, usage, error or response id"
+        later.add(id(node.parent))
+
+
+def _received(node: Node) -> bool:
+    return bool(
+        _says(node)
+        or node.usage is not None
+        or node.failed
+        or node.read("response_id")
+        or node.read("finish") is not None
+    )
+
+
+def build_llm_span(node: Node, parent_id: str | None) -> LLMSpan:
+    calls = node.calls
+    temperature = node.read("temperature")
+    output = node.text or (spelled_calls(calls) if calls else "")
+    return LLMSpan(
+        node.id,
+        parent_id,
+        node.start,
+        node.messages,
+        output,
+        node.read("tools") or [],
+        calls,
+        node.words("model"),
+        node.words("vendor"),
+        number(temperature) if temperature is not None else None,
+        LLMMetrics(
+            node.duration_ms,
+            node.failed,
+            node.error_type,
+            node.error_message,
+            node.usage or TokenUsage(),
+            _first_token(node),
+            duration_known=node.duration_known,
+            usage_known=node.usage is not None,
+        ),
+    )
+
+
+def _first_token(node: Node) -> float | None:
+    value: Any = node.read("first_token_ms")
+    return number(value) or None if value is not None else None
+
+
+def system_text(messages: list[Message]) -> str:
+    return next((message.content for message in messages if isinstance(message, SystemMessage)), "")

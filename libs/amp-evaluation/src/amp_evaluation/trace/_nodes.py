@@ -1,0 +1,243 @@
+"""The spans of one trace as a tree to work on: each span once, ordered by start, no cycles, with its decoders at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from amp_evaluation.trace._otel import error_of
+from amp_evaluation.trace._records import WireSpan, moment, number, text_of
+from amp_evaluation.trace._spans import Message, Span, TokenUsage, ToolCall
+from amp_evaluation.trace.conventions import Attrs, Readers, kind_of, read, readers_for
+
+
+class Mapping(Protocol):
+    """A mapping of one's own: which attributes it reads, and what it makes of them."""
+
+    @property
+    def keys(self) -> frozenset[str]: ...
+
+    def facts(self, attributes: dict[str, Any]) -> dict[str, Any]: ...
+
+
+class Node:
+    """One span while the trace is put together."""
+
+    __slots__ = (
+        "a",
+        "calls",
+        "children",
+        "creates_agent",
+        "dropped",
+        "duration_known",
+        "duration_ms",
+        "end",
+        "error_message",
+        "error_type",
+        "failed",
+        "id",
+        "is_root",
+        "kind",
+        "messages",
+        "name",
+        "parent",
+        "readers",
+        "reply",
+        "span",
+        "start",
+        "text",
+        "usage",
+        "wire",
+    )
+
+    def __init__(self, wire: WireSpan, span_id: str) -> None:
+        self.wire = wire
+        self.id = span_id
+        self.name = wire.name if isinstance(wire.name, str) else text_of(wire.name)
+        self.start = moment(wire.startTime)
+        self.end = moment(wire.endTime) if wire.endTime else None
+        self.parent: Node | None = None
+        self.children: list[Node] = []
+        self.is_root = False
+        self.kind = "chain"
+        self.creates_agent = False
+        self.dropped = ""
+        self.messages: list[Message] = []
+        self.reply: list[Message] = []
+        self.text = ""
+        self.calls: list[ToolCall] = []
+        self.usage: TokenUsage | None = None
+        self.span: Span | None = None
+        self.a: Attrs
+        self.readers: Readers
+
+    def read(self, fact: str) -> Any:
+        """The fact from the first convention that has it; None when none has."""
+        return read(self.readers, fact, self.a)
+
+    def words(self, fact: str) -> str:
+        value = read(self.readers, fact, self.a)
+        return value if isinstance(value, str) else "" if value is None else str(value)
+
+    def ancestors(self) -> Iterator[Node]:
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def below(self) -> Iterator[Node]:
+        """Everything below, parents first, in time order among siblings."""
+        stack = self.children[::-1]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+
+_NO_PARENT = frozenset({"", "0" * 16})
+
+
+def build_nodes(spans: Sequence[WireSpan], mapping: Mapping | None) -> tuple[list[Node], int]:
+    """(nodes in start order, spans whose parent isn't in the trace)."""
+    by_id: dict[str, Node] = {}
+    for position, wire in enumerate(spans):
+        span_id = wire.spanId if isinstance(wire.spanId, str) else text_of(wire.spanId)
+        node = Node(wire, span_id or f"span-{position}")
+        known = by_id.get(node.id)
+        if known is None or _newer(node, known):
+            by_id[node.id] = node
+    nodes = list(by_id.values())
+    orphans = _link(nodes, by_id)
+    nodes = _in_order(nodes)
+    for node in nodes:
+        _finish(node, mapping)
+    return nodes, orphans
+
+
+def _newer(node: Node, known: Node) -> bool:
+    """Of two copies of a span the finished one wins, then the one that ended last, then the later one."""
+    if (node.end is None) != (known.end is None):
+        return node.end is not None
+    return node.end is None or known.end is None or node.end >= known.end
+
+
+def _link(nodes: list[Node], by_id: dict[str, Node]) -> int:
+    orphans = 0
+    for node in nodes:
+        parent_id = node.wire.parentSpanId
+        parent_id = parent_id if isinstance(parent_id, str) else text_of(parent_id)
+        if parent_id in _NO_PARENT:
+            node.is_root = True
+            continue
+        parent = by_id.get(parent_id)
+        if parent is None:
+            orphans += 1
+        elif parent is not node:
+            node.parent = parent
+    _cut_cycles(nodes)
+    return orphans
+
+
+def _cut_cycles(nodes: list[Node]) -> None:
+    """A span that is its own ancestor loses its parent."""
+    safe: set[int] = set()
+    for node in nodes:
+        path: list[Node] = []
+        here: set[int] = set()
+        step: Node | None = node
+        while step is not None and id(step) not in safe:
+            if id(step) in here:
+                step.parent = None
+                break
+            here.add(id(step))
+            path.append(step)
+            step = step.parent
+        safe.update(here)
+
+
+def _in_order(nodes: list[Node]) -> list[Node]:
+    """By start time; a span without one comes right after its parent's start. Children lists follow the same order."""
+    if any(node.start is None for node in nodes):
+        starts = {id(node): _start_or_inherited(node) for node in nodes}
+        last = max((start for start in starts.values() if start is not None), default=None)
+        nodes = sorted(nodes, key=lambda node: _Key(starts[id(node)] or last))
+    else:
+        nodes = sorted(nodes, key=lambda node: node.start)  # type: ignore[arg-type,return-value]
+    for node in nodes:
+        if node.parent is not None:
+            node.parent.children.append(node)
+    return nodes
+
+
+def _start_or_inherited(node: Node) -> datetime | None:
+    return node.start or next((above.start for above in node.ancestors() if above.start is not None), None)
+
+
+class _Key:
+    """Orders times, all equal when there are none."""
+
+    __slots__ = ("time",)
+
+    def __init__(self, time: datetime | None) -> None:
+        self.time = time
+
+    def __lt__(self, other: _Key) -> bool:
+        return self.time is not None and other.time is not None and self.time < other.time
+
+
+def _finish(node: Node, mapping: Mapping | None) -> None:
+    wire = node.wire
+    nanos = wire.durationInNanos
+    duration = number(nanos) if nanos else 0.0
+    node.duration_known = True
+    if duration > 0:
+        node.duration_ms = duration / 1e6
+    elif node.start is not None and node.end is not None:
+        node.duration_ms = max(0.0, (node.end - node.start).total_seconds() * 1000)
+    else:
+        node.duration_ms = 0.0
+        node.duration_known = nanos is not None and nanos == 0 and node.end is not None
+    a = node.a = Attrs(wire)
+    if mapping is not None:
+        a.own = mapping.facts({key: a.get(key) for key in mapping.keys if key in a.raw})
+    node.readers = readers_for(a, bool(wire.events))
+    kind, _ = kind_of(node.readers, a)
+    node.kind = kind.name
+    if kind.name == "agent" and _creates(a):
+        node.kind, node.creates_agent = "chain", True
+    _read_error(node)
+
+
+def _creates(a: Attrs) -> bool:
+    operation = a.get("gen_ai.operation.name") if "gen_ai.operation.name" in a.raw else a.name
+    return isinstance(operation, str) and operation.split(" ", 1)[0] == "create_agent"
+
+
+_FAILED = frozenset({"error", "2", "failed", "status_code_error"})
+
+
+def _read_error(node: Node) -> None:
+    failed, kind, message = error_of(node.wire.ampAttributes)
+    status = node.wire.status
+    if isinstance(status, dict):
+        said = status.get("message") or status.get("description")
+        message = message or (said if isinstance(said, str) else None)
+        status = status.get("code")
+    if status is not None:
+        word = status if isinstance(status, str) else text_of(status)
+        failed = failed or word.lower() in _FAILED
+    node.failed, node.error_type, node.error_message = failed, kind, message
+    if failed:
+        _read_exception(node)
+
+
+def _read_exception(node: Node) -> None:
+    for event in node.a.events:
+        if event["name"] == "exception":
+            held = event["attributes"]
+            node.error_type = node.error_type or text_of(held.get("exception.type")) or None
+            node.error_message = node.error_message or text_of(held.get("exception.message")) or None
+    a = node.a
+    node.error_type = node.error_type or a.text("error.type", "exception.type") or None
+    node.error_message = node.error_message or a.text("error.message", "exception.message") or None

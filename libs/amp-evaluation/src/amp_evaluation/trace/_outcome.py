@@ -1,0 +1,111 @@
+"""What was asked, what was answered, and whether the run failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from amp_evaluation.trace._nodes import Node
+from amp_evaluation.trace._tools import last_user
+from amp_evaluation.trace.conventions._envelopes import answer_text, asked_text
+
+
+def asked_by(node: Node) -> str:
+    """What the span was started with, as people wrote it."""
+    for value in _values(node, "input"):
+        if text := asked_text(value):
+            return text
+    return ""
+
+
+def answered_by(node: Node) -> str:
+    for value in _values(node, "output"):
+        if text := answer_text(value):
+            return text
+    return ""
+
+
+def _values(node: Node, fact: str) -> Iterator[Any]:
+    """What each convention says, in order: one that holds no text leaves it to the next."""
+    for reader in node.readers.get(fact, ()):
+        value = reader(node.a)
+        if value is not None and value != "":
+            yield value
+
+
+def trace_input(roots: list[Node], calls: list[Node], given: Any) -> str:
+    """Root, then the agents and chains below it from the top, then the first call's last user message."""
+    for node in _levels(roots, backwards=False):
+        if node.kind in _CARRIERS and (text := asked_by(node)):
+            return text
+    for node in calls:
+        if text := last_user(node.messages):
+            return text
+    return asked_text(given)
+
+
+_CARRIERS = frozenset({"agent", "chain", "retriever"})
+
+
+def trace_output(roots: list[Node], calls: list[Node], given: Any) -> str:
+    """The same for the answer; nothing is taken from below a failed root."""
+    good = [root for root in roots if not root.failed or answered_by(root)]
+    leading = {above for node in calls for above in (node, *node.ancestors())}
+    for node in _levels(good, backwards=True):
+        if node.kind not in _CARRIERS or (node.parent is not None and (node.failed or calls and node not in leading)):
+            continue
+        if text := answered_by(node):
+            return text
+    failed = {root for root in roots if root not in good}
+    for node in reversed(calls):
+        top = next((above for above in (node, *node.ancestors()) if above.parent is None), node)
+        if top not in failed and node.text:
+            return node.text
+    return "" if failed else answer_text(given)
+
+
+def _levels(roots: Iterable[Node], *, backwards: bool) -> Iterator[Node]:
+    """Spans level by level from the top, in time order or against it; what runs inside tools isn't theirs to say."""
+    level = list(roots)
+    while level:
+        yield from reversed(level) if backwards else level
+        level = [child for node in level if node.kind not in ("tool", "llm") for child in node.children]
+        level.sort(key=lambda node: (node.start is not None, node.start))  # type: ignore[arg-type,return-value]
+
+
+def failure(nodes: list[Node], roots: list[Node], output: str, captured: bool) -> str | None:
+    """Why the run failed; None when it didn't, or when nobody can tell."""
+    for root in roots:
+        if root.failed and root.is_root and _matters(root, roots) and not answered_by(root):
+            return _reason(_cause(root))
+    if output or not captured:
+        return None
+    errors = [node for node in nodes if node.failed]
+    working = [node for node in nodes if node.kind in ("llm", "agent") and not node.failed]
+    for node in errors:
+        end = node.end or node.start
+        if not any(end is not None and other.start is not None and other.start > end for other in working):
+            return _reason(_cause(node))
+    return None
+
+
+def _matters(root: Node, roots: list[Node]) -> bool:
+    """A root of the run: the only one, or one that holds any of its work."""
+    return (
+        len(roots) == 1 or root.kind != "chain" or any(node.kind in ("llm", "agent", "tool") for node in root.below())
+    )
+
+
+def _cause(node: Node) -> Node:
+    """The span itself, or the failed one below it that has the words for it."""
+    if node.error_message:
+        return node
+    below = [inner for inner in node.below() if inner.failed]
+    told = next((inner for inner in reversed(below) if inner.error_message), None)
+    return told or (node if node.error_type else next((inner for inner in reversed(below) if inner.error_type), node))
+
+
+def _reason(node: Node) -> str:
+    parts = [part for part in (node.error_type, node.error_message) if part]
+    said = ": ".join(parts) or "an error without a message"
+    return f"run failed at {node.name!r}: {said}"
