@@ -115,15 +115,14 @@ def _weight(node: Node) -> tuple[bool, int, int, bool]:
 
 def _leave_out_preparations(llms: list[Node]) -> None:
     """An LLM span that got nothing, followed by an LLM sibling, only prepared the request."""
-    kept = [node for node in llms if not node.dropped]
     later: set[int] = set()
-    for node in reversed(kept):
-        if id(node.parent) in later and not _received(node):
+    for node in reversed(llms):
+        if not node.dropped and id(node.parent) in later and not received(node):
             node.dropped = f"{node.name!r} only prepared a request: it has no reply, usage, error or response id"
         later.add(id(node.parent))
 
 
-def _received(node: Node) -> bool:
+def received(node: Node) -> bool:
     return bool(
         _says(node)
         or node.usage is not None

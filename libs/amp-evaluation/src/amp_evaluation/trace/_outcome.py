@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from amp_evaluation.trace._calls import received
 from amp_evaluation.trace._nodes import Node
 from amp_evaluation.trace._tools import last_user
-from amp_evaluation.trace.conventions._envelopes import answer_text, asked_text
+from amp_evaluation.trace.conventions._envelopes import answer_text, asked_text, user_text_in
 
 
 def asked_by(node: Node) -> str:
@@ -35,13 +36,19 @@ def _values(node: Node, fact: str) -> Iterator[Any]:
 
 def trace_input(roots: list[Node], calls: list[Node], given: Any) -> str:
     """Root, then the agents and chains below it from the top, then the first call's last user message."""
-    for node in _levels(roots, backwards=False):
-        if node.kind in _CARRIERS and (text := asked_by(node)):
+    nodes = [node for node in _levels(roots, backwards=False) if node.kind in _CARRIERS and not node.dropped]
+    for node in nodes:
+        if text := asked_by(node):
             return text
     for node in calls:
         if text := last_user(node.messages):
             return text
-    return asked_text(given)
+    return asked_text(given) or next((text for node in nodes if (text := _asked_in_output(node))), "")
+
+
+def _asked_in_output(node: Node) -> str:
+    """A step that only prepares hands the messages on: what was asked stands in what it ended with."""
+    return next((text for value in _values(node, "output") if (text := user_text_in(value))), "")
 
 
 _CARRIERS = frozenset({"agent", "chain", "retriever"})
@@ -52,7 +59,7 @@ def trace_output(roots: list[Node], calls: list[Node], given: Any) -> str:
     good = [root for root in roots if not root.failed or answered_by(root)]
     leading = {above for node in calls for above in (node, *node.ancestors())}
     for node in _levels(good, backwards=True):
-        if node.kind not in _CARRIERS or (node.parent is not None and (node.failed or calls and node not in leading)):
+        if node.kind not in _CARRIERS or node.dropped or (node.parent is not None and (node.failed or calls and node not in leading)):
             continue
         if text := answered_by(node):
             return text
@@ -74,11 +81,14 @@ def _levels(roots: Iterable[Node], *, backwards: bool) -> Iterator[Node]:
 
 
 def failure(nodes: list[Node], roots: list[Node], output: str, captured: bool) -> str | None:
-    """Why the run failed; None when it didn't, or when nobody can tell."""
+    """Why the run failed; None when it didn't, or when nobody can tell.
+
+    No answer means nothing where texts aren't recorded: something worked, and left no text.
+    """
     for root in roots:
         if root.failed and root.is_root and _matters(root, roots) and not answered_by(root):
             return _reason(_cause(root))
-    if output or not captured:
+    if output or (not captured and any(_worked_silently(node) for node in nodes)):
         return None
     errors = [node for node in nodes if node.failed]
     working = [node for node in nodes if node.kind in ("llm", "agent") and not node.failed]
@@ -87,6 +97,10 @@ def failure(nodes: list[Node], roots: list[Node], output: str, captured: bool) -
         if not any(end is not None and other.start is not None and other.start > end for other in working):
             return _reason(_cause(node))
     return None
+
+
+def _worked_silently(node: Node) -> bool:
+    return not node.failed and (node.kind == "tool" or (node.kind == "llm" and received(node)))
 
 
 def _matters(root: Node, roots: list[Node]) -> bool:

@@ -146,6 +146,18 @@ def _asked_in_object(value: dict[str, Any], depth: int) -> str:
     return _same_leaf(value) or (json_text(value) if value else "")
 
 
+def user_text_in(value: Any) -> str:
+    """The last user message of an object that hands messages on; "" for anything else."""
+    value = opened(value)
+    if not isinstance(value, dict):
+        return ""
+    for key in (*_MESSAGE_LISTS, "input"):
+        held = opened(value.get(key))
+        if isinstance(held, list) and held and _holds_messages(held):
+            return last_user_text(messages_of(held))
+    return ""
+
+
 def _carries(value: Any) -> bool:
     """The value holds messages or parts, so that its member's name was right about it."""
     if isinstance(value, list):
@@ -262,9 +274,9 @@ def _answer_in_object(value: dict[str, Any], depth: int) -> str:
     for key in ("generations", "choices", "candidates"):
         if isinstance(value.get(key), list):
             return _answer_in_list(value[key], depth + 1)
-    for key in _MESSAGE_LISTS:
+    for key in (*_MESSAGE_LISTS, "input"):
         held = opened(value.get(key))
-        if isinstance(held, list) and held and _holds_messages(held) and not _inside(value, "output"):
+        if isinstance(held, list) and held and _holds_messages(held) and "output" not in value:
             return last_reply_text(messages_of(held))
     found = _named_answer(value, depth)
     if found is not None:
