@@ -24,6 +24,9 @@ MAX_PROMPT_CHARS = 100_000
 MIN_PART_CHARS = 400  # a text is never shortened below this while longer ones are there to shorten
 MARK_CHARS = 60  # room for the mark that stands where a text lost its middle
 EMPTY = "(empty)"
+LEFT_OUT = frozenset(
+    {"span_id", "parent_span_id", "llm_span_id", "agent_id", "start_time", "duration_ms", "tool_call_id"}
+)
 PLAIN_FIELDS = frozenset({"trace_id", "span_id", "parent_span_id", "agent_id", "llm_span_id"})
 
 _FENCED = re.compile(r"<untrusted id=([0-9a-f]{12})>(.*?)</untrusted id=\1>", re.DOTALL)
@@ -46,7 +49,8 @@ def sendable(prompt: str, limit: int = MAX_PROMPT_CHARS) -> str:
 
 def fence(text: str) -> str:
     """The text between marks that it can't close; "(empty)" for an empty one."""
-    shown = _without_binaries(clean(str.__str__(text)))
+    # shortened at once: several judges hold the text of a trace of many megabytes at the same time
+    shown = _without_middle(_without_binaries(clean(str.__str__(text))), MAX_PROMPT_CHARS)
     if not shown.strip():
         return EMPTY
     mark = _mark(shown)
@@ -246,17 +250,31 @@ def _json(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, str):
-        return str.__str__(value)
+        return _without_middle(_without_binaries(str.__str__(value)), MAX_PROMPT_CHARS)
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str.__str__(str(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset) or (
         isinstance(value, Iterable) and hasattr(value, "__next__")
     ):
         return [_plain(item) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in dataclasses.fields(value) if not field.name.startswith("_")]
-        return {name: _plain(getattr(value, name)) for name in names}
+        return {"type": type(value).__name__} | _said(value)
     return value
+
+
+def _said(value: Any) -> dict[str, Any]:
+    """The fields of an object that say something to a judge: no ids, no times, nothing empty, errors but no figures."""
+    said: dict[str, Any] = {}
+    for field in dataclasses.fields(value):
+        found = getattr(value, field.name)
+        if field.name == "metrics":
+            failed = getattr(found, "error", False)
+            said |= {"error": found.error_message or found.error_type or "Error"} if failed else {}
+        elif not (field.name.startswith("_") or field.name in LEFT_OUT or found in (None, "", [], {})):
+            said[field.name] = found
+    if said.get("tool_output"):
+        said.pop("content", None)  # the same once more, as text
+    return {name: _plain(item) for name, item in said.items()}
 
 
 def _text_of(value: object) -> str:

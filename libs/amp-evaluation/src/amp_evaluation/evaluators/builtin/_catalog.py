@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from amp_evaluation.evaluators._base import BaseEvaluator
-from amp_evaluation.evaluators.builtin import standard
+from amp_evaluation.evaluators.builtin import llm_judge, standard
 from amp_evaluation.evaluators.params import nearest_first
 from amp_evaluation.models import EvalMode, EvaluatorInfo
 
@@ -23,6 +23,22 @@ BUILTINS: dict[str, type[BaseEvaluator]] = {
     "latency_performance": standard.LatencyEvaluator,
     "token_efficiency": standard.TokenEfficiencyEvaluator,
     "iteration_efficiency": standard.IterationCountEvaluator,
+    "helpfulness": llm_judge.HelpfulnessEvaluator,
+    "clarity": llm_judge.ClarityEvaluator,
+    "accuracy": llm_judge.AccuracyEvaluator,
+    "completeness": llm_judge.CompletenessEvaluator,
+    "groundedness": llm_judge.GroundednessEvaluator,
+    "context_relevance": llm_judge.ContextRelevanceEvaluator,
+    "relevance": llm_judge.RelevanceEvaluator,
+    "semantic_similarity": llm_judge.SemanticSimilarityEvaluator,
+    "coherence": llm_judge.CoherenceEvaluator,
+    "conciseness": llm_judge.ConcisenessEvaluator,
+    "safety": llm_judge.SafetyEvaluator,
+    "tone": llm_judge.ToneEvaluator,
+    "reasoning_quality": llm_judge.ReasoningQualityEvaluator,
+    "path_efficiency": llm_judge.PathEfficiencyEvaluator,
+    "error_recovery": llm_judge.ErrorRecoveryEvaluator,
+    "instruction_following": llm_judge.InstructionFollowingEvaluator,
 }
 
 
