@@ -58,6 +58,7 @@ def serve(channel: socket.socket, evaluators: Evaluators) -> None:
         reply = evaluators.answer(body)
         if os.getpid() != own:  # user code forked and both copies came back here
             os._exit(0)
+        channel.setblocking(True)  # user code may have played with every descriptor it found
         protocol.send(channel, protocol.encode_reply(reply))
 
 
