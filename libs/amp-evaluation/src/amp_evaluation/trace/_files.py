@@ -137,7 +137,8 @@ def read_documents(path: Path) -> Iterator[Document]:
             lines = chain([first], rest.splitlines(keepends=True))
         for line in lines:
             if line.strip():
-                yield Document(path, line, number, offset if seekable else None)
+                # without its end, so that the place of an error is never on the next line
+                yield Document(path, line.rstrip(b"\r\n"), number, offset if seekable else None)
             number, offset = number + 1, offset + len(line)
 
 
