@@ -66,8 +66,6 @@ class Publisher:
     _lock: Any = field(default_factory=threading.Lock)
 
     def handle(self, request: Request) -> Response:
-        if request.path == "/_state":
-            return Response.of(200, {"posts": self.posts, "items": self.items, "scores": len(self.scores)})
         try:
             with self._lock:
                 stored = self._store(request)

@@ -182,7 +182,9 @@ class Platform:
 
     def _faulty(self, role: str, handler: Handler) -> Handler:
         def handle(request: Request) -> Response:
-            act = self._next_fault(role) if request.path not in ("/health", "/_state") else None
+            if request.path == "/_state":
+                return Response.of(200, self.state())
+            act = self._next_fault(role) if request.path != "/health" else None
             if act is None:
                 return handler(request)
             return act.act(self, request, lambda: handler(request))
