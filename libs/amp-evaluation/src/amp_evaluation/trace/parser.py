@@ -75,7 +75,7 @@ def parse_trace_for_evaluation(
     trace.output = trace_output(roots, calls, plain(wire.output))
     trace.spans = _build_spans(nodes, extra, calls, filter_infrastructure)
     trace.metrics = _metrics(wire, nodes, calls)
-    trace.content_captured = bool(trace.input or trace.output) or _any_text(trace.spans)
+    trace.content_captured = bool(trace.input or trace.output) or _any_text(trace.spans) or _embedded_text(nodes)
     trace.initialization_only = _only_creates(nodes)
     reason = failure(nodes, roots, trace.output, trace.content_captured)
     trace.failed, trace.failure_reason = reason is not None, reason or ""
@@ -94,10 +94,10 @@ def _build_spans(nodes: list[Node], extra: list[ToolSpan], calls: list[Node], fi
     for node, parent in kept.items():
         span = _build(node, parent.id if parent is not None else None)
         spans.append(span)
+    node_of = {node.id: node for node in nodes} if extra else {}
     for span in extra:
         spans.append(span)
         above = span.parent_span_id
-        node_of = {node.id: node for node in nodes}
         while above is not None and above not in ids:
             step = node_of[above].parent
             above = step.id if step is not None else None
@@ -235,6 +235,10 @@ def _any_text(spans: list[Span]) -> bool:
         if isinstance(span, RetrieverSpan) and (span.query or span.documents):
             return True
     return False
+
+
+def _embedded_text(nodes: list[Node]) -> bool:
+    return any(message.content for node in nodes if node.kind == "embedding" for message in node.read("messages") or ())
 
 
 def _notes(trace: Trace, nodes: list[Node], orphans: int, extra: list[ToolSpan]) -> list[str]:

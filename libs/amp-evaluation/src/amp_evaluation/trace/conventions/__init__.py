@@ -44,6 +44,11 @@ LATER: dict[str, frozenset[str]] = {
     # a span's own framework knows its agents' names better than the instrumentation around it
     "agent_name": frozenset({"crewai"}),
 }
+NEVER: dict[str, dict[str, frozenset[str]]] = {
+    # for a crew the platform takes the outputs of its tasks for the input
+    "input": {"amp": frozenset({"crewai"})},
+}
+"""Conventions that are not asked for a fact where another one is there."""
 _BY_MARK: dict[str, list[str]] = {}
 for _convention in ORDER:
     for _mark in _convention.marks:
@@ -74,7 +79,9 @@ def _table(present: frozenset[str]) -> Readers:
     table: Readers = {}
     for fact in FACTS:
         late = LATER.get(fact, frozenset())
+        never = NEVER.get(fact, {})
         chosen = [c for c in ORDER if c.name in present and fact in c.readers]
+        chosen = [c for c in chosen if never.get(c.name, frozenset()).isdisjoint(present)]
         chosen.sort(key=lambda c: c.name in late)
         if chosen:
             table[fact] = tuple(c.readers[fact] for c in chosen)

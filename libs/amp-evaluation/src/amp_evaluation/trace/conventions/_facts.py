@@ -143,6 +143,8 @@ _LIST_KEYS = ("documents", "outputs", "output", "nodes", "results", "matches", "
 
 
 def document_of(item: Any) -> RetrievedDoc | None:
+    if isinstance(item, RetrievedDoc):
+        return item
     if isinstance(item, str):
         return RetrievedDoc(content=item) if item else None
     if not isinstance(item, dict):

@@ -42,7 +42,7 @@ CONVENTION = Convention(
     frozenset({"crewai.agent.role", "crewai.agent.id", *_CHAIN_MARKS, "crew_inputs", "flow_inputs"}),
     {
         "kind": kind,
-        "input": lambda a: first(a, "crew_inputs", "flow_inputs", "crewai.crew.inputs"),
+        "input": lambda a: first(a, "crew_inputs", "flow_inputs", "crewai.crew.inputs", "crewai.task.description"),
         "output": lambda a: first(a, "crewai.crew.result"),
         "agent_name": lambda a: a.text("crewai.agent.role").strip() or a.text("crewai.crew.name"),
         "framework": lambda a: "crewai",
