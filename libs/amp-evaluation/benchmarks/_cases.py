@@ -80,6 +80,8 @@ def judges(traces: int, delay_s: float, at_once: int) -> Iterator[Row]:
         costs = [run_job(told, JUDGES, **variables) for _ in range(BEST_OF)]
         seen = state(told)
         _all_stored(seen, traces * len(JUDGES) * BEST_OF)
+        if seen["model_calls"] != seen["items"]:
+            raise SystemExit(f"every judge should ask the model once a trace: {seen}")
     label = f"judges, {traces} traces x {len(JUDGES)}, {delay_s * 1000:.0f} ms"
     yield Row(f"{label}: wall less start-up / limit", (min(c.wall_s for c in costs) - start_up) / limit, "x", 1.5)
     yield Row(f"{label}: start-up", start_up, "s")
@@ -87,13 +89,13 @@ def judges(traces: int, delay_s: float, at_once: int) -> Iterator[Row]:
     yield Row(f"{label}: peak memory", min(cost.peak_mb for cost in costs), "MB", 160.0)
 
 
-def slow_observer(traces: int, delay_s: float, page_size: int = 10) -> Iterator[Row]:
+def slow_observer(traces: int, delay_s: float) -> Iterator[Row]:
     """Rules over a traces API that takes its time for each page."""
     with platform("gen_ai", 1) as told:
         start_up = min(run_job(told, RULES).wall_s for _ in range(BEST_OF))
     with platform("gen_ai", traces, page_delay=delay_s) as told:
         wall = min(run_job(told, RULES).wall_s for _ in range(BEST_OF))
-    pages = traces / page_size
+        pages = state(told)["pages"] / BEST_OF
     label = f"slow observer, {traces:,} traces, {delay_s * 1000:.0f} ms a page"
     yield Row(f"{label}: wall less start-up / pages x delay", (wall - start_up) / (pages * delay_s), "x", 1.15)
     yield Row(f"{label}: wall", wall, "s")

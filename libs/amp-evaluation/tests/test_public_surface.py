@@ -32,7 +32,7 @@ def test_modules_are_attributes_too() -> None:
         _ = amp_evaluation.nothing
 
 
-HEAVY = ["any_llm", "openai", "anthropic", "numpy", "pandas", "opentelemetry", "httpx", "asyncio", "genai_prices"]
+HEAVY = ["any_llm", "openai", "anthropic", "numpy", "pandas", "opentelemetry", "httpx", "genai_prices"]
 
 
 def loaded_by(code: str) -> set[str]:
