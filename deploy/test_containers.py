@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,17 +28,24 @@ pytestmark = pytest.mark.skipif(
     not BASE, reason="no container engine with a base image: AMP_TEST_PYTHON_IMAGE is unset"
 )
 
-FLAVORS = ("full", "small")
 OPTIONS = {"full": ("Dockerfile", "full"), "small": ("Dockerfile", "small"), "dev": ("Dockerfile.dev", "small")}
-POD = (
-    "--network=host --read-only --cap-drop=ALL --security-opt=no-new-privileges --user=54321:54321 "
-    "--memory=512m --memory-swap=512m --cpus=0.5 --tmpfs=/tmp:rw,mode=1777"
-).split()
+POD = [
+    "--network=host",
+    "--read-only",
+    "--cap-drop=ALL",
+    "--security-opt=no-new-privileges",
+    "--user=54321:54321",
+    "--memory=512m",
+    "--memory-swap=512m",
+    "--cpus=0.5",
+    "--tmpfs=/tmp:rw,mode=1777",
+]
 
 
-def docker(
-    *words: str | Path, env: dict[str, str] | None = None, check: bool = True
-) -> subprocess.CompletedProcess[str]:
+Done = subprocess.CompletedProcess[str]
+
+
+def docker(*words: str | Path, env: dict[str, str] | None = None, check: bool = True) -> Done:
     environment = {**os.environ, "DOCKER_BUILDKIT": "1", **(env or {})}
     run = subprocess.run([DOCKER, *map(str, words)], capture_output=True, text=True, env=environment, check=False)
     assert not check or run.returncode == 0, f"docker {words[0]}: {run.stdout[-2000:]}\n{run.stderr[-4000:]}"
@@ -51,7 +59,7 @@ def images() -> dict[str, str]:
         started = time.monotonic()
         options = ["--network=host", f"--build-arg=PYTHON_IMAGE={BASE}", f"--build-arg=FLAVOR={flavor}"]
         docker("build", *options, "-f", ROOT / file, "-t", f"amp-test:{name}", ROOT)
-        print(f"image {name}: {size(f'amp-test:{name}') / 1e6:.0f} MB, built in {time.monotonic() - started:.0f} s")
+        print(f"image {name}: {size(f'amp-test:{name}') / 1e6:.0f} MB, built in {time.monotonic() - started:.0f} s")  # noqa: T201
     return {name: f"amp-test:{name}" for name in OPTIONS}
 
 
@@ -65,7 +73,7 @@ def platform() -> Iterator[Platform]:
         yield running
 
 
-def run_job(image: str, platform: Platform, *extra: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_job(image: str, platform: Platform, *extra: str, **environment: str) -> Done:
     """The job in a container as restricted as its pod; variables go by name, so no value shows in a process list."""
     env = {**platform.env(), **environment}
     names = [word for name in env for word in ("--env", name)]
@@ -136,9 +144,8 @@ def test_the_full_image_has_what_custom_code_is_promised(images: dict[str, str])
 
 def test_the_small_image_is_small(images: dict[str, str]) -> None:
     assert size(images["small"]) - size(BASE) < 200e6
-    assert python(
-        images["small"], "import importlib.util as u; print(u.find_spec('numpy'), u.find_spec('pandas'))"
-    ) == ("None None")
+    absent = "import importlib.util as u; print(u.find_spec('numpy'), u.find_spec('pandas'))"
+    assert python(images["small"], absent) == "None None"
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -190,7 +197,7 @@ def test_the_template_runs_in_the_real_image(images: dict[str, str], platform: P
 
 @pytest.mark.parametrize("file", ["Dockerfile", "Dockerfile.dev"])
 def test_hadolint_finds_nothing(file: str) -> None:
-    hadolint = Path(os.sys.executable).parent / "hadolint"
+    hadolint = Path(sys.executable).parent / "hadolint"
     if not hadolint.exists():
         pytest.skip("hadolint is not installed")
     run = subprocess.run([hadolint, ROOT / file], capture_output=True, text=True, check=False)
@@ -199,7 +206,7 @@ def test_hadolint_finds_nothing(file: str) -> None:
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_container_structure(images: dict[str, str], name: str) -> None:
-    tool = Path(os.sys.executable).parent / "container-structure-test"
+    tool = Path(sys.executable).parent / "container-structure-test"
     if not tool.exists():
         pytest.skip("container-structure-test is not installed")
     words = [
