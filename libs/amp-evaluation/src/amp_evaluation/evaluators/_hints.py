@@ -6,6 +6,7 @@ import collections.abc as abc
 import contextlib
 import types
 import typing
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Annotated, Any, Literal, Union
@@ -39,7 +40,7 @@ _SCHEMA_TYPES: tuple[tuple[type, str], ...] = (  # bool first: it is an int to P
 _SPELLED: dict[Any, str] = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
 
 
-def namespace_of(function: Any) -> dict[str, Any]:
+def namespace_of(function: Any) -> Mapping[str, Any]:
     """The names that a function's annotations may use: its globals, and what it closes over."""
     while not hasattr(function, "__globals__"):
         inner = (
@@ -50,11 +51,11 @@ def namespace_of(function: Any) -> dict[str, Any]:
         if inner is None:
             return {}
         function = inner
-    names = dict(function.__globals__)
+    closed: dict[str, Any] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         with contextlib.suppress(ValueError):  # a cell that isn't filled yet
-            names[name] = cell.cell_contents
-    return names
+            closed[name] = cell.cell_contents
+    return ChainMap(closed, function.__globals__)  # not a copy: what is defined later counts
 
 
 def resolve(hint: Any, names: Mapping[str, Any]) -> Any:

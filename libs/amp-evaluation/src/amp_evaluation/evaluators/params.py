@@ -74,7 +74,7 @@ class ParamSpec:
     def bound(self, name: str, hint: Any, names: Mapping[str, Any]) -> ParamSpec:
         """A copy for a function's parameter; its declared default is taken as it is."""
         made = copy.copy(self)
-        made.name, made._hint, made._names = name, hint, names
+        made.name, made._hint = name, _hints.resolve(hint, names)
         return made
 
     def with_default(self, default: Any) -> ParamSpec:
