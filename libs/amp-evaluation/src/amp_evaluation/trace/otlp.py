@@ -272,6 +272,16 @@ def plain_json(raw: JsonValue) -> JsonValue:
         return json.loads(data.decode("utf-8", "replace"))  # lone surrogates
 
 
+def opened(value: JsonValue) -> JsonValue:
+    """The object in a text that is JSON of one; anything else as it is."""
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
 def plain_value(value: JsonValue) -> JsonValue:
     """OTLP's AnyValue as a plain Python value; one that is none of its kinds passes through."""
     if not isinstance(value, dict):

@@ -19,6 +19,7 @@ from amp_evaluation.trace.otlp import (
     Origin,
     SpanRecord,
     hex_id,
+    opened,
     plain_attributes,
     plain_json,
     plain_value,
@@ -182,9 +183,12 @@ def _attach(spans: Iterable[OTELSpan], logs: Iterable[LogRecord]) -> int:
 
 
 def _log_event(record: LogRecord) -> dict[str, JsonValue]:
-    """The fields of an object body stand beside the record's attributes, as they do in a span event of that name."""
+    """The fields of an object body (or of JSON text of one) stand beside the record's attributes.
+
+    So they do in a span event of that name.
+    """
     attributes = dict(plain_attributes(record.attributes))
-    body = plain_value(plain_json(record.body))
+    body = opened(plain_value(plain_json(record.body)))
     if isinstance(body, dict):
         attributes.update(body)
     elif body not in (None, ""):

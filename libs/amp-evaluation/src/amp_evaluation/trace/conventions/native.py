@@ -215,6 +215,19 @@ def _usage_reader(native: Native) -> Any:
     return usage
 
 
+def _adk_kind(a: Attrs) -> Kind | None:
+    """Model calls are the spans with a request that are no tool's (older ones have an empty one there)."""
+    if a.has("gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"):
+        return Kind("tool", True)
+    return Kind("llm", True) if a.data("gcp.vertex.agent.llm_request") else None
+
+
+def _adk_result(a: Attrs) -> Any:
+    """What isn't an object stands alone under "result": the model API wants an object."""
+    held = a.data("gcp.vertex.agent.tool_response")
+    return held["result"] if isinstance(held, dict) and set(held) == {"result"} else held
+
+
 def _adk_usage(a: Attrs) -> TokenUsage | None:
     held = a.data("gcp.vertex.agent.llm_response")
     counts = held.get("usage_metadata") if isinstance(held, dict) else None
@@ -258,7 +271,7 @@ def _convention(native: Native) -> Convention:
     if "prompt_tokens" in native.keys:
         readers["usage"] = _usage_reader(native)
     if native.name == "adk":
-        readers.update(usage=_adk_usage, tools=_adk_tools)
+        readers.update(kind=_adk_kind, usage=_adk_usage, tools=_adk_tools, result=_adk_result)
     if native.name == "haystack":
         readers["kind"] = _haystack_kind
     marks = {key for keys in native.keys.values() for key in keys} | set(native.kind_keys)
