@@ -47,17 +47,23 @@ class Requests:
         """Answers anywhere; requests only after the last user message, for earlier turns are not this run's."""
         messages = node.messages
         last_user = max((n for n, m in enumerate(messages) if isinstance(m, UserMessage)), default=-1)
+        open_calls: list[ToolCall] = []
         for position, message in enumerate(messages):
             if isinstance(message, ToolMessage):
-                self._answer(message)
-            elif isinstance(message, AssistantMessage) and position > last_user:
-                for call in message.tool_calls:
+                self._answer(message, open_calls)
+            elif isinstance(message, AssistantMessage):
+                open_calls = list(message.tool_calls)
+                for call in message.tool_calls if position > last_user else ():
                     if call.id and (call.id,) not in seen:
                         self._ask(call, node, seen)
 
-    def _answer(self, message: ToolMessage) -> None:
-        if message.tool_call_id:
-            self.answers.setdefault(message.tool_call_id, message)
+    def _answer(self, message: ToolMessage, open_calls: list[ToolCall]) -> None:
+        """An answer with neither id nor name is the next call's: they come in the order of the calls."""
+        call_id = message.tool_call_id
+        if not call_id and not message.name and open_calls:
+            call_id = open_calls.pop(0).id
+        if call_id:
+            self.answers.setdefault(call_id, message)
         elif message.name:
             held = self._unnamed.setdefault(message.name, [])
             if message not in held:
@@ -158,7 +164,7 @@ def _tool_name(node: Node) -> str:
     word, _, rest = node.name.partition(" ")
     if word in ("execute_tool", "running") and rest:
         return rest.removeprefix("tool: ").removeprefix("tool ")
-    return node.name.removesuffix(".tool")
+    return node.name.removesuffix(".tool").removesuffix(".__call__")
 
 
 def _read_tool(node: Node, requests: Requests) -> tuple[ToolSpan, bool]:
