@@ -13,6 +13,7 @@ from amp_evaluation.trace._spans import (
     Message,
     SystemMessage,
     TokenUsage,
+    lazily,
 )
 from amp_evaluation.trace._steps import spelled_calls
 
@@ -134,20 +135,26 @@ def received(node: Node) -> bool:
 
 def build_llm_span(node: Node, parent_id: str | None) -> LLMSpan:
     calls = node.calls
+    return lazily(
+        LLMSpan,
+        lambda: _details(node),
+        span_id=node.id,
+        parent_span_id=parent_id,
+        start_time=node.start,
+        input=node.messages,
+        output=node.text or (spelled_calls(calls) if calls else ""),
+        _tool_calls=calls,
+    )
+
+
+def _details(node: Node) -> dict[str, Any]:
     temperature = node.read("temperature")
-    output = node.text or (spelled_calls(calls) if calls else "")
-    return LLMSpan(
-        node.id,
-        parent_id,
-        node.start,
-        node.messages,
-        output,
-        node.read("tools") or [],
-        calls,
-        node.words("model"),
-        node.words("vendor"),
-        number(temperature) if temperature is not None else None,
-        LLMMetrics(
+    return {
+        "available_tools": node.read("tools") or [],
+        "model": node.words("model"),
+        "vendor": node.words("vendor"),
+        "temperature": number(temperature) if temperature is not None else None,
+        "metrics": LLMMetrics(
             node.duration_ms,
             node.failed,
             node.error_type,
@@ -157,7 +164,7 @@ def build_llm_span(node: Node, parent_id: str | None) -> LLMSpan:
             duration_known=node.duration_known,
             usage_known=node.usage is not None,
         ),
-    )
+    }
 
 
 def _first_token(node: Node) -> float | None:

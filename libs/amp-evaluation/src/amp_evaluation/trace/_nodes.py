@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from amp_evaluation.trace._otel import error_of
 from amp_evaluation.trace._records import WireSpan, moment, number, text_of
 from amp_evaluation.trace._spans import Message, Span, TokenUsage, ToolCall
-from amp_evaluation.trace.conventions import Attrs, Readers, kind_of, read, readers_for
+from amp_evaluation.trace.conventions import Attrs, Memo, Readers, kind_of, read, readers_for
 
 
 class Mapping(Protocol):
@@ -110,8 +110,9 @@ def build_nodes(spans: Sequence[WireSpan], mapping: Mapping | None) -> tuple[lis
     nodes = list(by_id.values())
     orphans = _link(nodes, by_id)
     nodes = _in_order(nodes)
+    memo: Memo = {}
     for node in nodes:
-        _finish(node, mapping)
+        _finish(node, mapping, memo)
     return nodes, orphans
 
 
@@ -186,7 +187,7 @@ class _Key:
         return self.time is not None and other.time is not None and self.time < other.time
 
 
-def _finish(node: Node, mapping: Mapping | None) -> None:
+def _finish(node: Node, mapping: Mapping | None, memo: Memo) -> None:
     wire = node.wire
     nanos = wire.durationInNanos
     duration = number(nanos) if nanos else 0.0
@@ -198,7 +199,7 @@ def _finish(node: Node, mapping: Mapping | None) -> None:
     else:
         node.duration_ms = 0.0
         node.duration_known = nanos is not None and nanos == 0 and node.end is not None
-    a = node.a = Attrs(wire)
+    a = node.a = Attrs(wire, memo)
     if mapping is not None:
         a.own = mapping.facts({key: a.get(key) for key in mapping.keys if key in a.raw})
     node.readers = readers_for(a, bool(wire.events))

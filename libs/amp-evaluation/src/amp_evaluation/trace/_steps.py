@@ -81,21 +81,17 @@ class Said:
 
     def __init__(self) -> None:
         self._counts: dict[Key, int] = {}
+        self._here: dict[Key, int] = {}
         self._last: list[Message] = []
 
     def fresh(self, messages: list[Message]) -> list[int]:
         """Positions of the messages that this input says for the first time."""
-        last, self._last = self._last, messages
-        counts = self._counts
-        start = len(last) if last and len(messages) >= len(last) and messages[: len(last)] == last else 0
-        here: dict[Key, int] = {}
-        if start and start < len(messages):
-            # everything before `start` was counted with the last input
-            later = {message_key(message) for message in messages[start:]}
-            for message in last:
-                key = message_key(message)
-                if key in later:
-                    here[key] = here.get(key, 0) + 1
+        last, counts = self._last, self._counts
+        start = len(last)
+        if start > len(messages) or messages[:start] != last:
+            start, self._here = 0, {}
+        here = self._here
+        self._last = messages
         found = []
         for position in range(start, len(messages)):
             key = message_key(messages[position])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from amp_evaluation.errors import TraceParseError
 from amp_evaluation.trace._calls import build_llm_span, read_calls, system_text
@@ -32,6 +33,7 @@ from amp_evaluation.trace._spans import (
     TokenUsage,
     ToolSpan,
     TraceMetrics,
+    lazily,
 )
 from amp_evaluation.trace._tools import agent_names, build_tools, last_user
 from amp_evaluation.trace.conventions._facts import documents_of
@@ -126,33 +128,39 @@ def _build(node: Node, parent_id: str | None) -> Span:
 
 
 def _agent_span(node: Node, parent_id: str | None) -> AgentSpan:
+    return lazily(
+        AgentSpan,
+        lambda: _agent_details(node),
+        span_id=node.id,
+        parent_span_id=parent_id,
+        start_time=node.start,
+        name=node.words("agent_name") or node.name.removeprefix("invoke_agent "),
+    )
+
+
+def _agent_details(node: Node) -> dict[str, Any]:
     inside = [below for below in _own(node) if below.kind == "llm"]
-    name = node.words("agent_name") or node.name.removeprefix("invoke_agent ")
     limit = node.read("max_iterations")
     usage = sum_usage(inside)
-    metrics = AgentMetrics(
-        node.duration_ms,
-        node.failed,
-        node.error_type,
-        node.error_message,
-        usage or TokenUsage(),
-        duration_known=node.duration_known,
-        usage_known=usage is not None,
-    )
-    return AgentSpan(
-        node.id,
-        parent_id,
-        node.start,
-        name,
-        node.words("framework"),
-        node.words("model") or next((found for call in inside if (found := call.words("model"))), ""),
-        node.words("system_prompt") or next((found for call in inside if (found := system_text(call.messages))), ""),
-        node.read("tools") or [],
-        int(number(limit)) if limit is not None else None,
-        asked_by(node) or next((found for call in inside if (found := last_user(call.messages))), ""),
-        answered_by(node) or ("" if node.failed else next((c.text for c in reversed(inside) if c.text), "")),
-        metrics,
-    )
+    return {
+        "framework": node.words("framework"),
+        "model": node.words("model") or next((found for call in inside if (found := call.words("model"))), ""),
+        "system_prompt": node.words("system_prompt")
+        or next((found for call in inside if (found := system_text(call.messages))), ""),
+        "available_tools": node.read("tools") or [],
+        "max_iterations": int(number(limit)) if limit is not None else None,
+        "input": asked_by(node) or next((found for call in inside if (found := last_user(call.messages))), ""),
+        "output": answered_by(node) or ("" if node.failed else next((c.text for c in reversed(inside) if c.text), "")),
+        "metrics": AgentMetrics(
+            node.duration_ms,
+            node.failed,
+            node.error_type,
+            node.error_message,
+            usage or TokenUsage(),
+            duration_known=node.duration_known,
+            usage_known=usage is not None,
+        ),
+    }
 
 
 def _own(node: Node) -> Iterable[Node]:

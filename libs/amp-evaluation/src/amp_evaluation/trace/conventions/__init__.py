@@ -23,8 +23,10 @@ from amp_evaluation.trace.conventions import (
     strands,
     traceloop,
 )
-from amp_evaluation.trace.conventions._attrs import Attrs
+from amp_evaluation.trace.conventions._attrs import Attrs, Memo
 from amp_evaluation.trace.conventions._facts import FACTS, Convention, Kind, Reader
+
+__all__ = ["ORDER", "Attrs", "Memo", "Readers", "kind_of", "read", "readers_for"]
 
 ORDER: tuple[Convention, ...] = (
     own.CONVENTION,

@@ -7,23 +7,35 @@ from typing import Any
 
 import msgspec
 
-from amp_evaluation.trace._records import WireAmp, WireSpan, attribute_map, plain
+from amp_evaluation.trace._records import WireAmp, WireSpan, attribute_map, items_of, plain
+from amp_evaluation.trace._spans import Message
 from amp_evaluation.trace.conventions._values import json_text, structured
 
 Rows = dict[int, dict[str, Any]]
+Memo = dict[Any, tuple[Message, ...]]
+"""Messages of one trace by the bytes they were made from: histories repeat, and each message is decoded once."""
+
+RawRows = dict[int, list[Any]]
+"""Rows of flat keys, still undecoded: for each number the rests of its keys and their values in turn."""
+
+_FAMILY_STEMS = ("llm.", "gen_ai.", "retrieval.", "reranker.", "embedding.")
+_MAX_KEYS = 50_000
+_split: dict[str, tuple[str, int, str] | None] = {}
 
 
 class Attrs:
     """Read access to one span, for decoders. `opened` keeps what was parsed, by key."""
 
-    __slots__ = ("_events", "_opened", "_wire", "name", "own", "raw")
+    __slots__ = ("_events", "_families", "_opened", "_wire", "memo", "name", "own", "raw")
 
-    def __init__(self, wire: WireSpan) -> None:
+    def __init__(self, wire: WireSpan, memo: Memo | None = None) -> None:
         self._wire = wire
         self.raw = attribute_map(wire.attributes)
+        self.memo: Memo = {} if memo is None else memo
         self.own: dict[str, Any] = {}
         self.name = wire.name if isinstance(wire.name, str) else ""
         self._opened: dict[str, Any] = {}
+        self._families: dict[str, RawRows] | None = None
         self._events: list[dict[str, Any]] | None = None
 
     @property
@@ -62,16 +74,50 @@ class Attrs:
     def has(self, *keys: str) -> bool:
         return any(key in self.raw for key in keys)
 
+    def items(self, key: str) -> list[bytes] | None:
+        """The elements of a list of messages as undecoded bytes; None where it is no list, or no undecoded one."""
+        value = self.raw.get(key)
+        if isinstance(value, msgspec.Raw):
+            value = self.get(key)
+        return items_of(value) if isinstance(value, str) and value[:1] == "[" else None
+
+    def amp_items(self, side: str) -> list[bytes] | None:
+        """The same for the input or output that the platform recorded."""
+        amp = self._wire.ampAttributes
+        value = getattr(amp, side) if amp is not None else None
+        return items_of(value) if isinstance(value, msgspec.Raw) and value else None
+
+    def raw_rows(self, prefix: str) -> RawRows:
+        """Flat keys `PREFIX.N.rest`, undecoded, in the order of N. One pass over the keys serves all prefixes."""
+        if self._families is None:
+            self._families = self._group()
+        rows = self._families.get(prefix)
+        if rows is None:
+            return {}
+        return rows if list(rows) == sorted(rows) else dict(sorted(rows.items()))
+
+    def _group(self) -> dict[str, RawRows]:
+        families: dict[str, RawRows] = {}
+        known = _split
+        for key, value in self.raw.items():
+            parts = known.get(key, 0)
+            if parts == 0:
+                parts = _remember(key)
+            if parts is not None:
+                family, number, rest = parts  # type: ignore[misc]
+                rows = families.get(family)
+                if rows is None:
+                    rows = families[family] = {}
+                row = rows.get(number)
+                if row is None:
+                    rows[number] = [rest, value]
+                else:
+                    row += (rest, value)
+        return families
+
     def rows(self, prefix: str) -> Rows:
         """Flat keys `PREFIX.N.rest` as {N: {rest: value}}, in the order of N."""
-        start = len(prefix)
-        found: Rows = {}
-        for key in self.raw:
-            if key.startswith(prefix):
-                number, _, rest = key[start:].partition(".")
-                if number.isdecimal() and len(number) < 7:
-                    found.setdefault(int(number), {})[rest] = self.get(key)
-        return dict(sorted(found.items()))
+        return {number: plain_row(row) for number, row in self.raw_rows(prefix).items()}
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -96,3 +142,29 @@ def rows_of(row: dict[str, Any], prefix: str) -> Rows:
             if number.isdecimal() and len(number) < 7:
                 found.setdefault(int(number), {})[rest] = value
     return dict(sorted(found.items()))
+
+
+def _remember(key: str) -> tuple[str, int, str] | None:
+    """(family, number, rest) of a flat key; None for one that belongs to no family. Keys of all traces repeat."""
+    parts = None
+    if key.startswith(_FAMILY_STEMS):
+        pieces = key.split(".")
+        at = next((n for n, piece in enumerate(pieces) if piece.isdecimal() and len(piece) < 7), 0)
+        if at:
+            parts = (".".join(pieces[:at]) + ".", int(pieces[at]), ".".join(pieces[at + 1 :]))
+    if len(_split) < _MAX_KEYS and len(key) < 200:
+        _split[key] = parts
+    return parts
+
+
+def plain_row(row: list[Any]) -> dict[str, Any]:
+    """An undecoded row as {rest: value}."""
+    return {row[n]: plain(row[n + 1]) for n in range(0, len(row), 2)}
+
+
+def row_key(row: list[Any]) -> tuple[Any, ...] | None:
+    """What a row says, for comparing; None for rows that hold decoded values."""
+    try:
+        return tuple([bytes(part) if type(part) is msgspec.Raw else part for part in row])
+    except TypeError:
+        return None

@@ -41,6 +41,7 @@ _ASKED = (
     "user_prompt",
     "input",
     "inputs",
+    "input_args",
     "task",
     "question",
     "query",
@@ -72,6 +73,7 @@ _WITH_ANSWER = frozenset(
     {"input", "inputs", "question", "query", "context", "source_documents", "intermediate_steps", "chat_history"}
     | {"kwargs", "tags", "metadata", "messages", "is_done", "error", "steps", "state", "token_usage", "timing"}
     | {"tool_calls", "current_agent_name", "raw", "structured_response", "sources", "source_nodes", "usage"}
+    | {"trajectory", "reasoning", "rationale"}  # DSPy's modules
     | {"retry_messages", "name", "id", "role", "stop_reason", "finish_reason", "event", "raw_response", "thinking"}
 )
 _CUT_PRINTED = re.compile(r"\s*(?:[A-Z]\w*\(\w+=|\{\s*'\w+':|\[?<[\w.]+ object at)")

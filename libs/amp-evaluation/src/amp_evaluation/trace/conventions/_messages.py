@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Raw
+
+from amp_evaluation.trace._records import plain
 from amp_evaluation.trace._spans import (
     AssistantMessage,
     Message,
@@ -17,6 +20,7 @@ from amp_evaluation.trace._spans import (
     ToolMessage,
     UserMessage,
 )
+from amp_evaluation.trace.conventions._attrs import Memo
 from amp_evaluation.trace.conventions._values import (
     content_text,
     from_json,
@@ -137,15 +141,47 @@ def messages_of(value: Any) -> list[Message]:
     return found
 
 
+def messages_in(items: list[bytes], memo: Memo) -> list[Message] | None:
+    """The same for undecoded elements, each decoded once a trace; None when they aren't all objects."""
+    found: list[Message] = []
+    for item in items:
+        known = memo.get(item)
+        if known is None:
+            value = plain(Raw(item))
+            if not isinstance(value, dict):
+                return None
+            known = memo[item] = tuple(decode_message(value))
+        found += known
+    return found
+
+
 def _message_text(text: str) -> list[Message]:
     """A message that was written as text: JSON, or a printed object; any other text is the user's."""
     held = from_json(text) if text[:1] in "{[" else printed(text) if looks_printed(text) else None
     return decode_message(held) if isinstance(held, dict) else [UserMessage(content_text(text))]
 
 
+_PLAIN_KEYS = frozenset({"role", "content", "tool_calls", "toolCalls", "tool_call_id", "name", "finish_reason"})
+_NOT_PLAIN = frozenset('[{"')
+
+
 def decode_message(item: dict[str, Any], default: str = "user") -> list[Message]:
     """One message object as messages: results of tools inside it come first, then its own text and calls."""
-    item = _unfold(item)
+    content = item.get("content")
+    if type(content) is str and content[:1] not in _NOT_PLAIN and item.keys() <= _PLAIN_KEYS:
+        role = item.get("role")
+        if ";base64," in content or content == "''":
+            content = content_text(content)
+        if role == "user":
+            return [UserMessage(content)]
+        if role == "assistant":
+            return [AssistantMessage(content, _calls_of(item))]
+        if role == "system":
+            return [SystemMessage(content)]
+    return _decode_any(_unfold(item), default)
+
+
+def _decode_any(item: dict[str, Any], default: str) -> list[Message]:
     role = role_of(item.get("role")) or role_of(item.get("_role")) or role_of(item.get("type"))
     kind = item.get("type")
     if kind == "reasoning" and role is None:
@@ -208,7 +244,10 @@ def _make(role: str | None, text: str, calls: list[ToolCall] | None = None) -> M
 
 def _calls_of(item: dict[str, Any]) -> list[ToolCall]:
     for key in ("tool_calls", "toolCalls", "_tool_calls"):
-        calls = structured(item.get(key))
+        calls = item.get(key)
+        if calls is None:
+            continue
+        calls = structured(calls)
         if isinstance(calls, dict):
             calls = list(calls.values())
         if isinstance(calls, list) and calls:
@@ -244,6 +283,9 @@ def _is_result(part: Any) -> bool:
 
 def call_of(call: dict[str, Any]) -> ToolCall:
     """A tool call in any of its spellings."""
+    name, given = call.get("name"), call.get("arguments")
+    if type(name) is str and type(given) is str and type(call.get("id")) is str and len(call) == 3:
+        return ToolCall(call["id"], name, arguments_of(given))
     for key in ("toolUse", "function_call", "functionCall", "tool_call"):
         if isinstance(call.get(key), dict):
             return call_of(call[key])

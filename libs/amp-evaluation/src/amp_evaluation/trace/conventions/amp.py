@@ -10,7 +10,7 @@ from typing import Any
 from amp_evaluation.trace._spans import AssistantMessage, Message, TokenUsage, ToolMessage
 from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._facts import Convention, Kind, tool_definitions, usage_of
-from amp_evaluation.trace.conventions._messages import messages_of
+from amp_evaluation.trace.conventions._messages import messages_in, messages_of
 from amp_evaluation.trace.conventions._values import content_text, json_text, structured
 
 KINDS = {
@@ -42,6 +42,9 @@ def text(a: Attrs, key: str) -> str:
 
 
 def messages(a: Attrs) -> list[Message]:
+    items = a.amp_items("input")
+    if items is not None and (found := messages_in(items, a.memo)) is not None:
+        return found
     held = structured(a.amp_value("input"))
     if isinstance(held, str):
         return messages_of([{"role": "user", "content": held}]) if held else []
@@ -49,17 +52,22 @@ def messages(a: Attrs) -> list[Message]:
 
 
 def reply(a: Attrs) -> list[Message]:
+    items = a.amp_items("output")
+    if items is not None:
+        found = messages_in(items, a.memo)
+        if found and all(isinstance(message, AssistantMessage) for message in found):
+            return found
     held = structured(a.amp_value("output"))
     if isinstance(held, str):
         return [AssistantMessage(content_text(held))] if held else []
-    items = held if isinstance(held, list) else [held] if isinstance(held, dict) else []
-    if items and not all(isinstance(item, dict) for item in items):
-        return [AssistantMessage(content_text(items))]
-    wanted = [{"role": "assistant", **item} for item in items]
+    parts = held if isinstance(held, list) else [held] if isinstance(held, dict) else []
+    if parts and not all(isinstance(item, dict) for item in parts):
+        return [AssistantMessage(content_text(parts))]
+    wanted = [{"role": "assistant", **item} for item in parts]
     found = [message for message in messages_of(wanted) if not isinstance(message, ToolMessage)]
     said = [m if isinstance(m, AssistantMessage) else AssistantMessage(m.content) for m in found]
-    if not any(m.content or m.tool_calls for m in said) and len(items) == 1 and "role" not in items[0]:
-        return [AssistantMessage(json_text(items[0]))] if items[0] else []
+    if not any(m.content or m.tool_calls for m in said) and len(parts) == 1 and "role" not in parts[0]:
+        return [AssistantMessage(json_text(parts[0]))] if parts[0] else []
     return list(said)
 
 

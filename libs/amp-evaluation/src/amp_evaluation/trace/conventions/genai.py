@@ -11,7 +11,7 @@ from typing import Any
 from amp_evaluation.trace._spans import AssistantMessage, Message, SystemMessage, TokenUsage
 from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._facts import Convention, Kind, first, tool_definitions, usage_of
-from amp_evaluation.trace.conventions._messages import messages_of
+from amp_evaluation.trace.conventions._messages import messages_in, messages_of
 from amp_evaluation.trace.conventions._values import content_text, looks_printed, printed
 from amp_evaluation.trace.conventions.printed import reply_of_printed
 
@@ -43,7 +43,10 @@ def kind(a: Attrs) -> Kind | None:
 
 
 def messages(a: Attrs) -> list[Message]:
-    found = messages_of(a.data("gen_ai.input.messages"))
+    items = a.items("gen_ai.input.messages")
+    found = messages_in(items, a.memo) if items is not None else None
+    if found is None:
+        found = messages_of(a.data("gen_ai.input.messages"))
     if not found:
         return []
     said = instructions(a)

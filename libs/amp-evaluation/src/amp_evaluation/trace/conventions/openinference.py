@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from amp_evaluation.trace._spans import Message, RetrievedDoc, TokenUsage, ToolDefinition
-from amp_evaluation.trace.conventions._attrs import Attrs, rows_of
+from amp_evaluation.trace.conventions._attrs import Attrs, plain_row, row_key, rows_of
 from amp_evaluation.trace.conventions._facts import (
     Convention,
     Kind,
@@ -65,22 +65,37 @@ def _choices(a: Attrs) -> list[Message]:
 
 def _messages(a: Attrs, prefix: str, default: str) -> list[Message]:
     found: list[Message] = []
-    for row in a.rows(prefix).values():
-        item = {key.removeprefix("message."): value for key, value in row.items()}
-        parts = rows_of(item, "contents.")
-        made: dict[str, Any] = {"role": item.get("role") or default, "content": item.get("content")}
-        for key in ("tool_call_id", "name"):
-            if item.get(key):
-                made[key] = item[key]
-        if item.get("content") in (None, "") and parts:
-            made["content"] = [_part(part) for part in parts.values()]
-        calls = [_call(call) for call in rows_of(item, "tool_calls.").values()]
-        if item.get("function_call_name"):
-            calls.append({"name": item["function_call_name"], "arguments": item.get("function_call_arguments_json")})
-        if calls:
-            made["tool_calls"] = calls
-        found += decode_message(made, default)
+    memo = a.memo
+    for row in a.raw_rows(prefix).values():
+        key = row_key(row)
+        known = memo.get(key) if key is not None else None
+        if known is None:
+            known = tuple(_message(plain_row(row), default))
+            if key is not None:
+                memo[key] = known
+        found += known
     return found
+
+
+def _message(row: dict[str, Any], default: str) -> list[Message]:
+    item = {key.removeprefix("message."): value for key, value in row.items()}
+    made: dict[str, Any] = {"role": item.get("role") or default, "content": item.get("content")}
+    for key in ("tool_call_id", "name"):
+        if item.get(key):
+            made[key] = item[key]
+    if item.keys() <= _PLAIN_ROW:
+        return decode_message(made, default)
+    if item.get("content") in (None, "") and (parts := rows_of(item, "contents.")):
+        made["content"] = [_part(part) for part in parts.values()]
+    calls = [_call(call) for call in rows_of(item, "tool_calls.").values()]
+    if item.get("function_call_name"):
+        calls.append({"name": item["function_call_name"], "arguments": item.get("function_call_arguments_json")})
+    if calls:
+        made["tool_calls"] = calls
+    return decode_message(made, default)
+
+
+_PLAIN_ROW = frozenset({"role", "content", "tool_call_id", "name"})
 
 
 def _part(row: dict[str, Any]) -> dict[str, Any]:
