@@ -328,7 +328,8 @@ def test_a_missing_default_says_so() -> None:
 
 
 def test_the_nearest_names_come_first() -> None:
-    known = ["token_efficiency", "latency_performance", "safety"]
+    known = ["token_efficiency", "latency_performance", "safety", "clarity"]
     assert nearest_first("latency", known)[0] == "latency_performance"
     assert nearest_first("Safty", known)[0] == "safety"
-    assert sorted(nearest_first("x", known)) == sorted(known)
+    assert nearest_first("Token Count", known)[0] == "token_efficiency"
+    assert sorted(nearest_first("x", known)) == sorted(known) == sorted(nearest_first("", known))

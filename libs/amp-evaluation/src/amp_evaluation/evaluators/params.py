@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import difflib
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -232,9 +233,23 @@ def refuse_reserved(names: Iterable[str], owner: str, reserved: Iterable[str] = 
 
 
 def nearest_first(wanted: str, known: Iterable[str]) -> list[str]:
-    """The known names, the ones that look like `wanted` first."""
-    ratio = {name: difflib.SequenceMatcher(None, wanted.lower(), name.lower()).ratio() for name in known}
-    return sorted(ratio, key=lambda name: (-ratio[name], name))
+    """The known names, the ones that look like `wanted`, or that hold its words, first."""
+    likeness = {name: _likeness(wanted.lower(), name.lower()) for name in known}
+    return sorted(likeness, key=lambda name: (-likeness[name], name))
+
+
+def _likeness(wanted: str, name: str) -> float:
+    """1 for equal texts. "latency" is nearer to "latency_performance" than to "clarity", for its words."""
+    words, parts = re.findall(r"[^\W_]+", wanted), re.findall(r"[^\W_]+", name)
+    as_whole = _ratio(wanted, name)
+    if not words or not parts:
+        return as_whole
+    by_words = sum(max(_ratio(word, part) for part in parts) for word in words) / len(words)
+    return max(as_whole, 0.95 * by_words)
+
+
+def _ratio(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio()
 
 
 def check_config(specs: Mapping[str, ParamSpec], given: Mapping[str, Any], owner: str) -> dict[str, Any]:
