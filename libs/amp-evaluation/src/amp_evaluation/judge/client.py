@@ -11,6 +11,7 @@ import asyncio
 import logging
 import re
 import threading
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,7 +154,7 @@ class JudgeClient:
 
     def _exchange(self, peer: _Peer, provider: Provider, arguments: dict[str, Any], sent: frozenset[str]) -> Any:
         """One request and its reply; every failure as one of our own classes."""
-        limit, role = self._access.timeout_s, peer.health.role
+        limit, role, begin = self._access.timeout_s, peer.health.role, time.monotonic()
         try:
             return run_on_loop(_bounded(provider, arguments, limit + CONNECT_TIMEOUT_S))
         except TimeoutError:
@@ -161,7 +162,8 @@ class JudgeClient:
         except Exception as error:
             original = getattr(error, "original_exception", None) or error
             silent = isinstance(original, provider.no_answer)
-            failure = _silence(role, original, limit) if silent else read_failure(error, role=role, sent=sent)
+            late = time.monotonic() - begin >= min(limit, CONNECT_TIMEOUT_S)
+            failure = no_answer(role, limit if late else None) if silent else read_failure(error, role=role, sent=sent)
         # outside the handler: the provider's own error, with its texts, must not hang on as a context
         raise failure
 
@@ -229,11 +231,6 @@ async def _close(provider: Provider) -> None:
                 await closer()
         except Exception:
             log.debug("a judge client didn't close", exc_info=True)
-
-
-def _silence(role: str, original: BaseException, limit_s: float) -> TransientError:
-    timed_out = isinstance(original, TimeoutError) or "timeout" in type(original).__name__.lower()
-    return no_answer(role, limit_s if timed_out else None)
 
 
 def _note_refusal(health: Health, error: Exception) -> None:

@@ -229,9 +229,8 @@ def _azure(access: Access) -> Provider:
     transports = importlib.import_module("azure.core.pipeline.transport")
     errors = importlib.import_module("azure.core.exceptions")
     options: dict[str, Any] = {
-        "transport": transports.AsyncioRequestsTransport(
-            connection_timeout=CONNECT_TIMEOUT_S, read_timeout=access.timeout_s
-        ),
+        # this transport hands one time limit on to requests, which takes a pair too
+        "transport": transports.AsyncioRequestsTransport(connection_timeout=(CONNECT_TIMEOUT_S, access.timeout_s)),
         "retry_total": 0,
         "permit_redirects": False,
     }
