@@ -41,7 +41,6 @@ _ASKED = (
     "user_prompt",
     "input",
     "inputs",
-    "input_args",
     "task",
     "question",
     "query",
@@ -66,6 +65,7 @@ _ANSWERED = (
     "final_answer",
     "return_value",
     "return_values",
+    "replies",
     "data",
     "value",
 )
@@ -73,7 +73,7 @@ _WITH_ANSWER = frozenset(
     {"input", "inputs", "question", "query", "context", "source_documents", "intermediate_steps", "chat_history"}
     | {"kwargs", "tags", "metadata", "messages", "is_done", "error", "steps", "state", "token_usage", "timing"}
     | {"tool_calls", "current_agent_name", "raw", "structured_response", "sources", "source_nodes", "usage"}
-    | {"trajectory", "reasoning", "rationale"}  # DSPy's modules
+    | {"trajectory", "reasoning", "rationale", "meta"}
     | {"retry_messages", "name", "id", "role", "stop_reason", "finish_reason", "event", "raw_response", "thinking"}
 )
 _CUT_PRINTED = re.compile(r"\s*(?:[A-Z]\w*\(\w+=|\{\s*'\w+':|\[?<[\w.]+ object at)")
@@ -118,7 +118,10 @@ def _holds_messages(value: list[Any]) -> bool:
         return True
     if value and isinstance(value[0], list):
         return _holds_messages(value[0])
-    return any(isinstance(item, str) and looks_printed(item) and "role=" in item for item in value)
+    return any(isinstance(item, str) and _PRINTED_MESSAGE.match(item) is not None for item in value)
+
+
+_PRINTED_MESSAGE = re.compile(r"(?s)\s*\w+\(.*role=|\w+=.*\bsource=.*\bcontent=")
 
 
 def last_user_text(messages: list[Message]) -> str:
@@ -129,6 +132,8 @@ def _asked_in_object(value: dict[str, Any], depth: int) -> str:
     if is_message(value):
         return last_user_text(messages_of(value))
     inner = _inside(value, "inputs") or _inside(value, "input")
+    if inner is None and len(value) == 1 and isinstance(value.get("input_args"), dict):
+        inner = (value["input_args"],)
     if inner is not None:
         return asked_text(inner[0], depth + 1)
     if "kwargs" in value and set(value) <= {"args", "kwargs", "sanitize_inputs_outputs", "method"}:
@@ -143,9 +148,27 @@ def _asked_in_object(value: dict[str, Any], depth: int) -> str:
         held = opened(value.get(key))
         if isinstance(held, list) and held and _holds_messages(held):
             return last_user_text(messages_of(held))
-    if value.keys() & _STATE_KEYS or _is_event(value):
+    if value.keys() & _STATE_KEYS or _is_event(value) or _hands_on(value.get("messages")):
         return ""
-    return _same_leaf(value) or (json_text(value) if value else "")
+    nested = list(_nested_messages(value, depth))
+    return last_user_text(nested) if nested else _same_leaf(value) or (json_text(value) if value else "")
+
+
+def _hands_on(held: Any) -> bool:
+    """Messages that nobody can read are messages all the same: what was asked stands elsewhere."""
+    return isinstance(held, list) and any(isinstance(item, dict | str) for item in held)
+
+
+def _nested_messages(value: Any, depth: int) -> Iterator[Message]:
+    """Messages in a list further down, as pipelines hand them to a component: `{"data": {"agent": {"messages": …`."""
+    if not isinstance(value, dict) or depth > MAX_DEPTH:
+        return
+    for key, inner in value.items():
+        held = opened(inner) if key in _MESSAGE_LISTS else None
+        if isinstance(held, list) and held and _holds_messages(held):
+            yield from messages_of(held)
+        else:
+            yield from _nested_messages(inner, depth + 1)
 
 
 def user_text_in(value: Any) -> str:
@@ -283,6 +306,9 @@ def _answer_in_object(value: dict[str, Any], depth: int) -> str:
     found = _named_answer(value, depth)
     if found is not None:
         return found
+    nested = list(_nested_messages(value, depth))
+    if nested:
+        return last_reply_text(nested)
     return _same_leaf(value) or (json_text(value) if value else "")
 
 

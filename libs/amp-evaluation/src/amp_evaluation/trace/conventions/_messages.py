@@ -27,6 +27,7 @@ from amp_evaluation.trace.conventions._values import (
     json_text,
     looks_printed,
     printed,
+    printed_members,
     structured,
 )
 
@@ -83,7 +84,7 @@ def is_message(value: Any) -> bool:
     kind = value.get("type")
     if isinstance(value.get("data"), dict) and role_of(kind):
         return "content" in value["data"]
-    if kind in _ITEM_TYPES:
+    if kind in _ITEM_TYPES or _source_role(value):
         return True
     return role_of(kind) is not None and "content" in value
 
@@ -100,6 +101,20 @@ _CONTENT_KEYS = (
     "function_call",
 )
 _ITEM_TYPES = ("function_call", "function_call_output", "reasoning", "message")
+
+
+_CHAT_TYPES = frozenset({"TextMessage", "MultiModalMessage", "StopMessage", "ToolCallSummaryMessage", "HandoffMessage"})
+_REQUESTED, _EXECUTED = "ToolCallRequestEvent", "ToolCallExecutionEvent"
+
+
+def _source_role(value: dict[str, Any]) -> str | None:
+    """The role of an AutoGen message, which says who sent it instead: the user, or an agent by name."""
+    kind = value.get("type")
+    if not isinstance(value.get("source"), str) or not isinstance(kind, str) or "content" not in value:
+        return None
+    if kind in _CHAT_TYPES:
+        return "user" if value["source"] == "user" else "assistant"
+    return {_REQUESTED: "assistant", _EXECUTED: "tool"}.get(kind)
 
 
 def lc_role(value: dict[str, Any]) -> str | None:
@@ -157,7 +172,7 @@ def messages_in(items: list[bytes], memo: Memo) -> list[Message] | None:
 
 def _message_text(text: str) -> list[Message]:
     """A message that was written as text: JSON, or a printed object; any other text is the user's."""
-    held = from_json(text) if text[:1] in "{[" else printed(text) if looks_printed(text) else None
+    held = from_json(text) if text[:1] in "{[" else printed(text) if looks_printed(text) else printed_members(text)
     return decode_message(held) if isinstance(held, dict) else [UserMessage(content_text(text))]
 
 
@@ -225,6 +240,9 @@ def _unfold(item: dict[str, Any]) -> dict[str, Any]:
         return {**item["kwargs"], "role": lc_role(item) or "user"}
     if isinstance(item.get("data"), dict) and role_of(item.get("type")):
         return {**item["data"], "role": item["type"]}
+    sent_as = _source_role(item) if "source" in item else None
+    if sent_as is not None:
+        return _unfold_sent(item, sent_as)
     inner = item.get("message")
     if isinstance(inner, dict) and "role" not in item and "content" not in item:
         return _unfold(inner)
@@ -232,6 +250,15 @@ def _unfold(item: dict[str, Any]) -> dict[str, Any]:
     if isinstance(extra, dict) and extra.get("tool_calls") and not item.get("tool_calls"):
         return {**item, "tool_calls": extra["tool_calls"]}
     return item
+
+
+def _unfold_sent(item: dict[str, Any], role: str) -> dict[str, Any]:
+    content = item["content"]
+    if item["type"] == _REQUESTED:
+        return {"role": role, "tool_calls": content}
+    if item["type"] == _EXECUTED and isinstance(content, list):
+        content = [{**part, "type": "tool_result"} for part in content if isinstance(part, dict)]
+    return {"role": role, "content": content}
 
 
 def _make(role: str | None, text: str, calls: list[ToolCall] | None = None) -> Message:

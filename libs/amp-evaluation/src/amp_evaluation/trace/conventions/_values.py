@@ -67,6 +67,24 @@ def printed(text: str) -> Any:
         return None
 
 
+_MEMBER = re.compile(
+    r"(?P<name> [A-Za-z_]\w*=)|(?P<open>[(\[{])|(?P<close>[)\]}])|(['\"])(?:\\.|(?!\4).)*\4", re.DOTALL
+)
+
+
+def printed_members(text: str) -> Any:
+    """Members that were printed without a name around them, as pydantic does (`id='a' source='user'`); None for none."""
+    if len(text) > MAX_PRINTED or not re.match(r"[A-Za-z_]\w*=", text):
+        return None
+    depth, parts, start = 0, [], 0
+    for mark in _MEMBER.finditer(text):
+        depth += (mark["open"] is not None) - (mark["close"] is not None)
+        if mark["name"] and depth == 0:
+            parts.append(text[start : mark.start()])
+            start = mark.start() + 1
+    return printed(f"Members({', '.join([*parts, text[start:]])})")
+
+
 def _literal(node: ast.expr) -> Any:
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str | int | float | bool | None) else str(node.value)
