@@ -177,7 +177,7 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
         """The run's client; outside a run one by the shared settings, kept from then on."""
         if self._client is None or self._meter is None:
             self._connect(self._config or get_config())
-        return cast(tuple[JudgeClient, UsageMeter], (self._client, self._meter))
+        return cast("tuple[JudgeClient, UsageMeter]", (self._client, self._meter))
 
     def _connect(self, config: Config) -> None:
         self._disconnect()
