@@ -1,5 +1,6 @@
 """A run in progress: traces go in one after the other, counts and scores come out."""
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from amp_evaluation.trace.parser import parse_trace_for_evaluation
 from amp_evaluation.trace.sampling import Sampler
 
 __all__ = ["Counts", "Pairing", "TraceRun"]
+
+log = logging.getLogger("amp_evaluation.runner")
 
 MAX_NAMED_TRACES = 10  # how many ids an error names; the count says the rest
 
@@ -101,6 +104,7 @@ class TraceRun:
             if trace.timestamp is None:
                 self.counts.timeless.append(trace_id)
                 return
+        log.debug("trace %s: %d spans", trace_id, len(trace.spans))
         self._count(trace)
         del raw  # the trace itself holds what it needs
         self.board.add(trace, *pairing, size=size)
