@@ -93,8 +93,9 @@ class Platform:
 
     def refuse(self, role: str, seconds: float) -> None:
         """No connection to this role for so long."""
-        self.servers[role].close()
-        self._reopen[role] = self.now() + seconds
+        with self._lock:  # both at once: whoever sleeps through it must find it due
+            self._reopen[role] = self.now() + seconds
+            self.servers[role].close()
         threading.Timer(seconds, self._reopen_due).start()
 
     # --- time -----------------------------------------------------------------------------------
