@@ -94,7 +94,7 @@ class Aggregate(TypedDict):
 class PublishBody(BaseModel):
     """The body of one POST to the score publisher: all of a run's results, or a part of them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     individualScores: list[Annotated[Item, Field(union_mode="left_to_right")]]
     aggregatedScores: list[Aggregate]
