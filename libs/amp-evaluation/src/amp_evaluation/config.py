@@ -72,6 +72,7 @@ class _Section(BaseSettings):
         allow_inf_nan=False,
         arbitrary_types_allowed=True,
         hide_input_in_errors=True,
+        defer_build=True,
     )
 
     def __init__(self, **values: Any) -> None:
@@ -143,7 +144,7 @@ class CodeEvaluatorConfig(_Section):
 class Config(BaseModel):
     """All settings, by group. Groups that aren't passed are read from the environment and `.env`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     agent: AgentConfig
     trace: TraceConfig

@@ -12,7 +12,7 @@ from datetime import datetime
 from numbers import Real
 from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from amp_evaluation._info import EvalMode, EvaluationLevel, EvaluatorInfo
@@ -37,6 +37,8 @@ PASS_MARK = 0.5  # a result that doesn't say whether it passed passes from here 
 NO_SCORE_REASON = "Evaluation did not produce a score"
 
 _new = object.__new__
+
+_WHEN_USED = ConfigDict(defer_build=True)  # validators are built on first use: start-up is for all, scores are not
 
 UnitScore = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
 
@@ -131,7 +133,7 @@ class TaskContext:
     trial_id: str | None = None
 
 
-@checked_dataclass(slots=True)
+@checked_dataclass(slots=True, config=_WHEN_USED)
 class EvaluatorScore:
     """One evaluator's verdict on one item: a score, or the reason why there is none; never both.
 
@@ -189,7 +191,7 @@ class EvaluatorScore:
         return made
 
 
-@checked_dataclass(slots=True)
+@checked_dataclass(slots=True, config=_WHEN_USED)
 class EvaluatorSummary:
     """All scores of one evaluator over a run, and what they come to.
 

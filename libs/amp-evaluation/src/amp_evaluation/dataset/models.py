@@ -19,7 +19,7 @@ def generate_id(prefix: str = "") -> str:
 class _Strict(BaseModel):
     """A misspelt key is an error, never a setting that silently does nothing."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class TrajectoryStep(_Strict):
