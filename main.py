@@ -1,7 +1,8 @@
 """Evaluate the traces of one time window and store the scores: one run of a monitor.
 
 Reads   traces from a traces API or a file, evaluators as JSON, secrets and settings from the environment.
-Writes  scores to a score publisher or a file, and its log as JSON lines to standard error.
+Writes  scores to a score publisher or a file, with --report a page for people, and its log to standard error: JSON lines,
+        readable ones on a terminal. --dry-run and --check only print what would be done, and whether it can be.
 
 Environment
   IDP_TOKEN_URL IDP_CLIENT_ID IDP_CLIENT_SECRET   OAuth2 client; required when an endpoint is http(s)
@@ -27,6 +28,7 @@ from __future__ import annotations
 import argparse
 import gc
 import glob
+import importlib
 import io
 import logging
 import math
@@ -36,13 +38,13 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any, BinaryIO, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, TypeVar, cast
 from urllib.parse import urlencode, urlsplit
 
 from amp_evaluation._json_log import LOG_LEVELS, JsonLines, secrets_of
@@ -56,6 +58,9 @@ from amp_evaluation._oauth import (
     parse_token,
     split_url,
 )
+from amp_evaluation._outputs import write_outputs
+from amp_evaluation._peer_check import PeerCheck, check_judges, check_publisher, check_token, check_traces, table_lines
+from amp_evaluation._preview import evaluator_lines, prompt_lines
 from amp_evaluation._publish_plan import PublishPlan
 from amp_evaluation._publisher import post_scores
 from amp_evaluation._run_log import log_result
@@ -64,15 +69,20 @@ from amp_evaluation.config import CodeEvaluatorConfig, Config
 from amp_evaluation.errors import AmpEvaluationError, ConfigError, RefusedError, TraceSourceError
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._entries import EvaluatorEntry, parse_entry, read_entries
+from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
 from amp_evaluation.evaluators.builtin import builtin, builtin_evaluator_catalog
 from amp_evaluation.evaluators.code import code_evaluator, template_judge
-from amp_evaluation.http import HttpClient, RetryPolicy
+from amp_evaluation.http import RETRY_DELAYS_S, HttpClient, RetryPolicy
 from amp_evaluation.isolation import Sandbox
 from amp_evaluation.models import RunError
 from amp_evaluation.run_result import Progress, RunResult
 from amp_evaluation.runner import Monitor
 from amp_evaluation.trace.fetcher import TraceFetcher
 from amp_evaluation.trace.loader import TraceLoader
+from amp_evaluation.trace.parser import parse_trace_for_evaluation
+
+if TYPE_CHECKING:
+    from amp_evaluation.terminal import TerminalView
 
 TRACE_FETCH_PAGE_SIZE = 10
 """Traces asked for at once. A trace can weigh megabytes, and at most two pages are in memory."""
@@ -87,7 +97,8 @@ MAX_LISTED = 10
 EXIT_OK, EXIT_REPEAT, EXIT_WRONG_INPUT, EXIT_REFUSED = 0, 1, 2, 3
 
 PUBLISHER = "publisher"
-"""Its role: what the log calls a peer, instead of its host."""
+TRACES_API = "traces API"
+"""Their roles: what the log calls a peer, instead of its host."""
 
 STDERR_FD = 2
 
@@ -135,16 +146,24 @@ class Faults(list[str]):
 # --- log --------------------------------------------------------------------------------------------------------------
 
 
-def set_up_logging(env: Mapping[str, str], stream: BinaryIO) -> None:
-    """The job and the SDK log from LOG_LEVEL up, other libraries from WARNING up."""
+def set_up_logging(env: Mapping[str, str], stream: BinaryIO) -> TerminalView | None:
+    """The job and the SDK log from LOG_LEVEL up, other libraries from WARNING up. The view is for a terminal only."""
     root = logging.getLogger()
     for handler in root.handlers[:]:
         root.removeHandler(handler)
-    root.addHandler(JsonLines(stream, secrets_of(env)))
+    view = open_view(stream, secrets_of(env)) if stream.isatty() else None
+    root.addHandler(view or JsonLines(stream, secrets_of(env)))
     root.setLevel(logging.WARNING)
     level = LOG_LEVELS.get((env.get("LOG_LEVEL") or "INFO").strip().upper(), logging.INFO)
     logging.getLogger("amp_evaluation").setLevel(level)
     logging.captureWarnings(True)
+    return view
+
+
+def open_view(stream: BinaryIO, secrets: Sequence[str]) -> TerminalView:
+    """Its library is imported only where there is a terminal."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", write_through=True)
+    return cast("TerminalView", importlib.import_module("amp_evaluation.terminal").TerminalView(text, secrets))
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------------
@@ -177,6 +196,8 @@ class JobConfig:
     publisher: Endpoint
     monitor_id: str
     run_id: str
+    report: Path | None
+    outputs: Path | None
     idp: IdpConfig | None
     sdk: Config
 
@@ -193,6 +214,8 @@ class JobConfig:
         publisher = faults.check(parse_target, args.publisher_endpoint)
         monitor_id = faults.check(parse_uuid, "--monitor-id", args.monitor_id)
         run_id = faults.check(parse_uuid, "--run-id", args.run_id)
+        report = faults.check(parse_report, args.report)
+        outputs = faults.check(parse_outputs, args.outputs)
         faults.check(check_texts, args)
         faults.check(check_log_level, env)
         idp = faults.check(parse_idp, env, any(e and e.url for e in (traces, publisher)))
@@ -207,6 +230,8 @@ class JobConfig:
             publisher=publisher,
             monitor_id=monitor_id,
             run_id=run_id,
+            report=report,
+            outputs=outputs,
             idp=idp,
             sdk=sdk,
         )
@@ -238,6 +263,11 @@ def parse_args(argv: Sequence[str]) -> argparse.Namespace:
     for flag, metavar, text in REQUIRED_FLAGS:
         parser.add_argument(flag, required=True, metavar=metavar, help=text)
     parser.add_argument("--sampling-rate", default="1.0", metavar="RATE", help="in (0, 1]; default 1.0")
+    parser.add_argument("--report", metavar="PATH", help="also write an HTML page, and its figures beside it as .json")
+    parser.add_argument("--outputs", metavar="FOLDER", help="also write traces-evaluated, scores-stored and means.json")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--dry-run", action="store_true", help="check all inputs, print the plan, send nothing")
+    instead.add_argument("--check", action="store_true", help="try each peer once, print what to do, evaluate nothing")
     return parser.parse_args(argv)
 
 
@@ -294,6 +324,22 @@ def parse_target(text: str) -> Endpoint:
         if path.is_dir() or not path.parent.is_dir():
             raise ConfigError(f"--publisher-endpoint={text!r}: a file in a folder that exists is wanted")
     return endpoint
+
+
+def parse_report(text: str | None) -> Path | None:
+    """A page in a folder that exists."""
+    if text is None:
+        return None
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir() or path.suffix == ".json":
+        raise ConfigError(f"--report={text!r}: a page (.html) in a folder that exists is wanted; the .json is its twin")
+    return path
+
+
+def parse_outputs(text: str | None) -> Path | None:
+    if text is not None and not Path(text).is_dir():
+        raise ConfigError(f"--outputs={text!r}: a folder that exists is wanted")
+    return None if text is None else Path(text)
 
 
 def _parse_endpoint(flag: str, text: str) -> Endpoint:
@@ -469,24 +515,30 @@ class RunState:
     def __init__(self) -> None:
         self.evaluated = 0
         self.stored = 0
+        self.view: TerminalView | None = None
         self._next_line_s = PROGRESS_INTERVAL_S
 
     def on_progress(self, progress: Progress) -> None:
-        """Take note, and log a line every ten seconds."""
+        """Take note; move the terminal's bar, or log a line every ten seconds."""
         self.evaluated = progress.evaluated
-        if progress.seconds < self._next_line_s:
-            return
-        self._next_line_s = progress.seconds + PROGRESS_INTERVAL_S
-        log.info(
-            "%d traces found, %d sampled, %d evaluated after %.0f s",
-            progress.found,
-            progress.sampled,
-            progress.evaluated,
-            progress.seconds,
-        )
+        if self.view is not None:
+            self.view.on_progress(progress)
+        elif self._line_is_due(progress):
+            log_progress(progress)
 
     def on_stored(self, stored: int) -> None:
         self.stored = stored
+
+    def _line_is_due(self, progress: Progress) -> bool:
+        if progress.seconds < self._next_line_s:
+            return False
+        self._next_line_s = progress.seconds + PROGRESS_INTERVAL_S
+        return True
+
+
+def log_progress(progress: Progress) -> None:
+    counts = (progress.found, progress.sampled, progress.evaluated)
+    log.info("%d traces found, %d sampled, %d evaluated after %.0f s", *counts, progress.seconds)
 
 
 STATE = RunState()
@@ -499,6 +551,7 @@ class Job:
 
     config: JobConfig
     identifiers: Mapping[str, str]
+    evaluators: Sequence[BaseEvaluator]
     monitor: Monitor
     tokens: OAuth2TokenManager | None
     retry: RetryPolicy
@@ -519,10 +572,12 @@ def prepare(args: argparse.Namespace, env: Mapping[str, str], retry: RetryPolicy
         tokens = OAuth2TokenManager(config.idp, retry=retry) if config.idp else None
         if tokens is not None:
             resources.callback(tokens.close)
+        evaluators = [evaluator for _, evaluator in built.values()]
         yield Job(
             config=config,
             identifiers={name: spec.identifier for name, (spec, _) in built.items()},
-            monitor=make_monitor(config, [evaluator for _, evaluator in built.values()], tokens, retry),
+            evaluators=evaluators,
+            monitor=make_monitor(config, evaluators, tokens, retry),
             tokens=tokens,
             retry=retry,
         )
@@ -598,12 +653,15 @@ def publish(job: Job, result: RunResult, state: RunState) -> Publication:
     )
 
 
+def scores_path(config: JobConfig) -> str:
+    return f"/api/v1/publisher/monitors/{config.monitor_id}/runs/{config.run_id}/scores"
+
+
 def send_scores(plan: PublishPlan, job: Job, state: RunState) -> list[RunError]:
     config = job.config
     assert config.publisher.url is not None and job.tokens is not None
-    path = f"/api/v1/publisher/monitors/{config.monitor_id}/runs/{config.run_id}/scores"
     with closing(HttpClient(PUBLISHER, config.publisher.url, retry=job.retry)) as client:
-        return post_scores(plan, client, path, job.tokens, state.on_stored)
+        return post_scores(plan, client, scores_path(config), job.tokens, state.on_stored)
 
 
 def refusals(lines: Sequence[str]) -> list[RunError]:
@@ -624,6 +682,85 @@ def write_scores(plan: PublishPlan, path: str) -> list[RunError]:
     return []
 
 
+# --- report, dry run and check ----------------------------------------------------------------------------------------
+
+
+def write_files(config: JobConfig, result: RunResult, publication: Publication) -> list[RunError]:
+    """The page and the small files that were asked for. Without them the scores are stored all the same."""
+    errors = []
+    try:
+        if config.outputs is not None:
+            write_outputs(config.outputs, result, stored=publication.stored)
+    except OSError as error:
+        errors.append(RunError(f"--outputs can't be written: {error}", repeat_may_help=True))
+    try:
+        if config.report is not None:
+            stored = f"{publication.stored:,} of {publication.total:,} stored"
+            # its library is imported only where a page is wanted
+            write_report = importlib.import_module("amp_evaluation.report").write_report
+            write_report(config.report, result, title=config.monitor_name, stored=stored)
+    except OSError as error:
+        errors.append(RunError(f"--report can't be written: {error}", repeat_may_help=True))
+    return errors
+
+
+def show_plan(job: Job, out: TextIO) -> int:
+    """What would be done, with the judges' prompts for the first trace where traces come from a file."""
+    config = job.config
+    refuse_defects(job.evaluators)
+    out.writelines(f"{line}\n" for line in plan_lines(job))
+    if config.traces.path is not None:
+        loader = TraceLoader(config.traces.path)
+        for trace in loader.iter_traces(config.window.start, config.window.end):
+            prompts = prompt_lines(job.evaluators, parse_trace_for_evaluation(trace))
+            out.writelines(f"{line}\n" for line in prompts)
+            break
+    return EXIT_OK
+
+
+def plan_lines(job: Job) -> Iterator[str]:
+    config = job.config
+    rate = "every trace" if config.sample_rate == 1.0 else f"{config.sample_rate!r} of the traces, by trace id"
+    yield f"monitor {config.monitor_name!r}, run {config.run_id}: a dry run, nothing is sent"
+    start, end = format_rfc3339(config.window.start), format_rfc3339(config.window.end)
+    yield f"traces that start from {start} until before {end}"
+    yield f"  from {config.traces.url or config.traces.path}; {rate}"
+    yield f"scores would go to {config.publisher.url or config.publisher.path}"
+    yield "evaluators"
+    yield from evaluator_lines(job.evaluators)
+
+
+def refuse_defects(evaluators: Iterable[BaseEvaluator]) -> None:
+    """In a run a broken template costs its own scores; a dry run is there to find it."""
+    defects = [f"{e.name}: {defect}" for e in evaluators if (defect := getattr(e, "defect", None))]
+    if defects:
+        raise InputError(defects)
+
+
+def check_peers(job: Job, out: TextIO) -> int:
+    """Try each peer once and print a table; 1 when one failed."""
+    checks = list(peer_checks(job))
+    out.writelines(f"{line}\n" for line in table_lines(checks))
+    return EXIT_OK if all(check.passed for check in checks) else EXIT_REPEAT
+
+
+def peer_checks(job: Job) -> Iterator[PeerCheck]:
+    config, tokens = job.config, job.tokens
+    if tokens is not None:
+        yield check_token(tokens)
+        if config.traces.url is not None:
+            agent = config.sdk.agent
+            query = {name: getattr(agent, name) for name in ("organization", "project", "agent", "environment")}
+            query |= {"startTime": format_rfc3339(config.window.start), "endTime": format_rfc3339(config.window.end)}
+            with closing(HttpClient(TRACES_API, config.traces.url, retry=job.retry)) as client:
+                yield check_traces(client, query, tokens)
+        if config.publisher.url is not None:
+            with closing(HttpClient(PUBLISHER, config.publisher.url, retry=job.retry)) as client:
+                yield check_publisher(client, scores_path(config), tokens)
+    models = {judge.model for judge in job.evaluators if isinstance(judge, LLMAsJudgeEvaluator)}
+    yield from check_judges(sorted(models), config.sdk)
+
+
 # --- main -------------------------------------------------------------------------------------------------------------
 
 
@@ -634,19 +771,32 @@ def run(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
     log_stream: BinaryIO | None = None,
+    out: TextIO | None = None,
     state: RunState = STATE,
 ) -> int:
     """The whole job; returns its exit code. `clock` and `sleep` (seconds) are those of all waits for peers."""
     args = parse_args(argv)
-    set_up_logging(env, log_stream or io.FileIO(STDERR_FD, "wb", closefd=False))
+    state.view = set_up_logging(env, log_stream or io.FileIO(STDERR_FD, "wb", closefd=False))
+    delays = () if args.check else RETRY_DELAYS_S
     try:
-        with prepare(args, env, RetryPolicy(clock=clock, sleep=sleep)) as job:
+        with prepare(args, env, RetryPolicy(delays=delays, clock=clock, sleep=sleep)) as job:
+            if args.dry_run:
+                return show_plan(job, out or sys.stdout)
+            if args.check:
+                return check_peers(job, out or sys.stdout)
             result = evaluate_window(job, state)
             log_result(result)
             publication = publish(job, result, state)
-        return conclude([*result.errors, *publication.errors], publication)
+        errors = [*result.errors, *publication.errors, *write_files(job.config, result, publication)]
+        show_results(result, state)
+        return conclude(errors, publication)
     except Exception as error:
         return exit_code_of(error)
+
+
+def show_results(result: RunResult, state: RunState) -> None:
+    if state.view is not None:
+        state.view.show_results(result)
 
 
 def conclude(errors: Sequence[str], publication: Publication) -> int:

@@ -6,6 +6,7 @@ In a pod none of this is used: there the log is JSON lines. `NO_COLOR` is honour
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TextIO
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from amp_evaluation._json_log import masker
 from amp_evaluation.models import EvaluatorSummary
 from amp_evaluation.run_result import Progress as RunProgress
 from amp_evaluation.run_result import RunResult
@@ -27,11 +29,12 @@ LEVEL_WORDS = {"WARNING": "WARN", "CRITICAL": "ERROR"}
 class TerminalView(logging.Handler):
     """Shows a run on a terminal: install it as a log handler, feed it the run's progress, give it the result.
 
-    Log lines appear above the progress bar. `close` ends the bar and can be called twice.
+    Log lines appear above the progress bar, with `secrets` masked. `close` ends the bar and can be called twice.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, secrets: Iterable[str] = ()) -> None:
         super().__init__()
+        self._masked = masker(secrets)
         self._console = Console(file=stream, highlight=False, soft_wrap=True)
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -46,7 +49,7 @@ class TerminalView(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             level = LEVEL_WORDS.get(record.levelname, record.levelname)
-            text = self.format(record)
+            text = self._masked(self.format(record))
             self._console.print(f"{level:5}", style=LEVEL_STYLES.get(record.levelname, ""), end=" ")
             self._console.print(escape(text))
         except Exception:  # a log line must never end the run; logging's own way reports it on stderr

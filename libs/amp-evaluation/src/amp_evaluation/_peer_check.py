@@ -1,0 +1,128 @@
+"""Tries the peers of a run, each once, and says what to do where one fails. Nothing is evaluated or stored."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from amp_evaluation.config import Config
+from amp_evaluation.errors import AmpEvaluationError, PeerError, RefusedError, TransientError
+from amp_evaluation.http import HttpClient, RetryPolicy, TokenProvider
+from amp_evaluation.judge._habits import Request
+from amp_evaluation.judge.usage import UsageMeter
+from amp_evaluation.trace._export import EXPORT_PATH
+from amp_evaluation.trace._wire import decode_page
+
+__all__ = ["PeerCheck", "check_judges", "check_publisher", "check_token", "check_traces", "table_lines"]
+
+ONE_TRY = RetryPolicy(delays=())
+EMPTY_BODY = b'{"individualScores":[],"aggregatedScores":[]}'
+"""A publisher refuses it with 400 after it has accepted the token: reached, and nothing is stored."""
+
+
+QUESTION = "Reply with the word yes."
+ANSWER_TOKENS = 16
+
+ADVICE: dict[int | None, str] = {
+    None: "check the address, the network policy and the proxy settings",
+    400: "check the flags that name the monitored agent",
+    401: "check IDP_CLIENT_ID, IDP_CLIENT_SECRET and which audience the token is for",
+    403: "the client lacks the rights for this: ask the platform's operator",
+    404: "check the address and the ids of monitor and run",
+    429: "it asks for patience: try again later",
+}
+TRY_LATER = "its own fault, or a proxy's: try again later, then ask its operator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerCheck:
+    """What one try at one peer gave; `advice` is empty when it passed."""
+
+    peer: str
+    passed: bool
+    detail: str
+    advice: str = ""
+
+
+def check_token(tokens: TokenProvider) -> PeerCheck:
+    """One access token from the identity provider."""
+    return _tried("identity provider", lambda: (tokens(), "a token was given")[1], "check IDP_TOKEN_URL")
+
+
+def check_traces(client: HttpClient, query: Mapping[str, str], tokens: TokenProvider) -> PeerCheck:
+    """One page of one trace; `query` names the monitored agent and the window."""
+
+    def fetch() -> str:
+        asked = {**query, "limit": "1", "sortOrder": "asc"}
+        reply = client.get(EXPORT_PATH, params=asked, token=tokens, retry=False)
+        try:
+            found = decode_page(reply.body).traces
+        except ValueError:
+            raise RefusedError(client.role, "a reply that holds no traces") from None
+        return "a trace of the window was read" if found else "it answers; the window holds no trace"
+
+    return _tried(client.role, fetch, "check --traces-api-endpoint")
+
+
+def check_publisher(client: HttpClient, path: str, tokens: TokenProvider) -> PeerCheck:
+    """A body without scores, which the publisher has to refuse with 400 once it knows who asks."""
+
+    def post() -> str:
+        try:
+            client.post(path, body=EMPTY_BODY, content_type="application/json", token=tokens, retry=False)
+        except RefusedError as refusal:
+            if refusal.status != 400:
+                raise
+        return "it answers and accepts the token; nothing was stored"
+
+    return _tried(client.role, post, "check --publisher-endpoint, --monitor-id and --run-id")
+
+
+def check_judges(models: Iterable[str], config: Config) -> Iterator[PeerCheck]:
+    """One tiny question to each model, by the run's settings."""
+    for model in models:
+        yield _tried(f"judge {model}", _Question(model, config), "check the model's name and its key")
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Asks one model; the judge client is imported only when there is one to ask."""
+
+    model: str
+    config: Config
+
+    def __call__(self) -> str:
+        shared = importlib.import_module("amp_evaluation.judge.shared")
+        client = shared.take(self.config, ONE_TRY)
+        try:
+            client.complete(Request(model=self.model, prompt=QUESTION, max_tokens=ANSWER_TOKENS), UsageMeter())
+        finally:
+            shared.give_back(client)
+        return "it answered"
+
+
+def _tried(peer: str, call: Callable[[], str], where: str) -> PeerCheck:
+    try:
+        return PeerCheck(peer=peer, passed=True, detail=call())
+    except PeerError as error:
+        return PeerCheck(peer=peer, passed=False, detail=str(error), advice=_advice(error, where))
+    except AmpEvaluationError as error:
+        return PeerCheck(peer=peer, passed=False, detail=str(error), advice=where)
+
+
+def _advice(error: PeerError, where: str) -> str:
+    if isinstance(error, TransientError) and error.status is not None and error.status != 429:
+        return TRY_LATER
+    general = ADVICE.get(error.status, "")
+    return f"{where}; {general}" if general else where
+
+
+def table_lines(checks: Iterable[PeerCheck]) -> Iterator[str]:
+    """Peer, pass or FAIL, what was seen, what to do."""
+    rows = list(checks)
+    width = max((len(row.peer) for row in rows), default=0)
+    for row in rows:
+        yield f"{row.peer:{width}}  {'pass' if row.passed else 'FAIL'}  {row.detail}"
+        if row.advice:
+            yield f"{'':{width}}        → {row.advice}"

@@ -1,0 +1,59 @@
+"""What a run would do, as text: each evaluator with its level and mode, and the prompts that judges would send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from amp_evaluation.evaluators._base import BaseEvaluator
+from amp_evaluation.evaluators._items import EvaluationItem
+from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
+from amp_evaluation.models import EvalMode, EvalResult
+from amp_evaluation.trace.models import Trace
+
+__all__ = ["evaluator_lines", "prompt_lines"]
+
+PROMPT_ONLY = "a preview asks no model"
+
+
+def evaluator_lines(evaluators: Iterable[BaseEvaluator]) -> Iterator[str]:
+    """A line an evaluator: its name, level, the modes it works in, and a judge's model."""
+    rows = [
+        (evaluator.name, str(evaluator.level), _modes(evaluator.info.modes), _model(evaluator))
+        for evaluator in evaluators
+    ]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    for name, level, modes, model in rows:
+        yield f"  {name:{widths[0]}}  {level:{widths[1]}}  {modes:{widths[2]}}  {model}".rstrip()
+
+
+def prompt_lines(evaluators: Iterable[BaseEvaluator], trace: Trace) -> Iterator[str]:
+    """For each judge what its model would be asked about the trace's first item, or why it wouldn't be."""
+    for evaluator in evaluators:
+        if isinstance(evaluator, LLMAsJudgeEvaluator) and EvalMode.MONITOR in evaluator.info.modes:
+            yield ""
+            yield f"--- {evaluator.name}: prompt for trace {trace.trace_id} ---"
+            yield _first_prompt(evaluator, trace)
+
+
+def _modes(modes: Sequence[EvalMode]) -> str:
+    return "and".join(f" {mode.value} " for mode in modes).strip()
+
+
+def _model(evaluator: BaseEvaluator) -> str:
+    return f"judge {evaluator.model}" if isinstance(evaluator, LLMAsJudgeEvaluator) else ""
+
+
+def _first_prompt(judge: LLMAsJudgeEvaluator, trace: Trace) -> str:
+    asked: list[str] = []
+
+    def remember(prompt: str) -> EvalResult:
+        asked.append(prompt)
+        return EvalResult.skip(PROMPT_ONLY)
+
+    judge._call_llm_with_retry = remember  # type: ignore[method-assign]  # the hook by which a model is replaced
+    try:
+        first = judge._plan(trace)[0]
+        score = judge._score_item(trace, first) if isinstance(first, EvaluationItem) else first
+    finally:
+        del judge._call_llm_with_retry
+    return asked[0] if asked else f"(no prompt: {score.skip_reason})"
