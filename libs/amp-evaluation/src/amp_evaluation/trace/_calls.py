@@ -142,14 +142,15 @@ def build_llm_span(node: Node, parent_id: str | None) -> LLMSpan:
         parent_span_id=parent_id,
         start_time=node.start,
         input=node.messages,
-        output=node.text or (spelled_calls(calls) if calls else ""),
         _tool_calls=calls,
+        _said=node.text,
     )
 
 
 def _details(node: Node) -> dict[str, Any]:
     temperature = node.read("temperature")
     return {
+        "output": node.text or (spelled_calls(node.calls) if node.calls else ""),
         "available_tools": node.read("tools") or [],
         "model": node.words("model"),
         "vendor": node.words("vendor"),

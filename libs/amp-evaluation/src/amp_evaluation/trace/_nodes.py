@@ -1,4 +1,4 @@
-"""The spans of one trace as a tree to work on: each span once, ordered by start, no cycles, with its decoders at hand."""
+"""The spans of one trace as a tree to work on: each once, ordered by start, no cycles, its decoders at hand."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class Node:
 
     __slots__ = (
         "a",
+        "answered",
+        "asked",
         "calls",
         "children",
         "creates_agent",
@@ -68,6 +70,8 @@ class Node:
         self.text = ""
         self.calls: list[ToolCall] = []
         self.usage: TokenUsage | None = None
+        self.asked: str | None = None
+        self.answered: str | None = None
         self.span: Span | None = None
         self.a: Attrs
         self.readers: Readers
@@ -144,7 +148,9 @@ def _cut_cycles(nodes: list[Node]) -> None:
     """A span that is its own ancestor loses its parent."""
     safe: set[int] = set()
     for node in nodes:
-        path: list[Node] = []
+        if node.parent is None or id(node.parent) in safe:
+            safe.add(id(node))
+            continue
         here: set[int] = set()
         step: Node | None = node
         while step is not None and id(step) not in safe:
@@ -152,9 +158,8 @@ def _cut_cycles(nodes: list[Node]) -> None:
                 step.parent = None
                 break
             here.add(id(step))
-            path.append(step)
             step = step.parent
-        safe.update(here)
+        safe |= here
 
 
 def _in_order(nodes: list[Node]) -> list[Node]:

@@ -234,6 +234,8 @@ def error_of(amp: WireAmp | None) -> tuple[bool, str | None, str | None]:
     if amp is None:
         return False, None, None
     status, error = amp.status, amp.error
+    if type(status) is dict and status.get("error") is False and len(status) == 1 and error is None:
+        return False, None, None
     failed, kind, message = False, None, None
     if isinstance(status, dict):
         flag = status.get("error")

@@ -13,17 +13,32 @@ from amp_evaluation.trace.conventions._envelopes import answer_text, asked_text,
 
 def asked_by(node: Node) -> str:
     """What the span was started with, as people wrote it."""
-    for value in _values(node, "input"):
-        if text := asked_text(value):
-            return text
-    return ""
+    if node.asked is None:
+        node.asked = next((text for value in _values(node, "input") if (text := asked_text(value))), "")
+    return node.asked
 
 
 def answered_by(node: Node) -> str:
-    for value in _values(node, "output"):
-        if text := answer_text(value):
-            return text
-    return ""
+    """What the span ended with, as people read it; a failed span whose output is only its error's text has none."""
+    if node.answered is None:
+        text = next((text for value in _values(node, "output") if (text := answer_text(value))), "")
+        node.answered = "" if text and node.failed and _repeats_error(node, text) else text
+    return node.answered
+
+
+def _repeats_error(node: Node, text: str) -> bool:
+    said = text.strip()
+    return any(
+        inner.failed and inner.error_message and said in (inner.error_message.strip(), _message_alone(inner))
+        for inner in (node, *node.below())
+    )
+
+
+def _message_alone(node: Node) -> str:
+    """The error's message without the error's type before it."""
+    message = node.error_message or ""
+    kind, colon, rest = message.partition(": ")
+    return rest.strip() if colon and kind.isidentifier() else message
 
 
 def _values(node: Node, fact: str) -> Iterator[Any]:
@@ -57,9 +72,12 @@ _CARRIERS = frozenset({"agent", "chain", "retriever"})
 def trace_output(roots: list[Node], calls: list[Node], given: Any) -> str:
     """The same for the answer; nothing is taken from below a failed root."""
     good = [root for root in roots if not root.failed or answered_by(root)]
+    for node in reversed(good):
+        if node.kind in _CARRIERS and not node.dropped and (text := answered_by(node)):
+            return text
     leading = {above for node in calls for above in (node, *node.ancestors())}
     for node in _levels(good, backwards=True):
-        if node.kind not in _CARRIERS or node.dropped or (node.parent is not None and (node.failed or calls and node not in leading)):
+        if node.kind not in _CARRIERS or node.dropped or node.failed or (calls and node not in leading):
             continue
         if text := answered_by(node):
             return text
@@ -69,6 +87,13 @@ def trace_output(roots: list[Node], calls: list[Node], given: Any) -> str:
         if top not in failed and node.text:
             return node.text
     return "" if failed else answer_text(given)
+
+
+def last_of_joined(text: str, calls: list[Node]) -> str:
+    """The last reply where a framework gives all replies of a run strung together: what came before led to tools."""
+    replies = [node.text for node in calls if node.text]
+    joined = len(replies) > 1 and "".join("".join(replies).split()) == "".join(text.split())
+    return replies[-1] if joined else text
 
 
 def _levels(roots: Iterable[Node], *, backwards: bool) -> Iterator[Node]:
@@ -88,7 +113,7 @@ def failure(nodes: list[Node], roots: list[Node], output: str, captured: bool) -
     for root in roots:
         if root.failed and root.is_root and _matters(root, roots) and not answered_by(root):
             return _reason(_cause(root))
-    if output or (not captured and any(_worked_silently(node) for node in nodes)):
+    if output or (not captured and _worked_silently(nodes)):
         return None
     errors = [node for node in nodes if node.failed]
     working = [node for node in nodes if node.kind in ("llm", "agent") and not node.failed]
@@ -99,8 +124,10 @@ def failure(nodes: list[Node], roots: list[Node], output: str, captured: bool) -
     return None
 
 
-def _worked_silently(node: Node) -> bool:
-    return not node.failed and (node.kind == "tool" or (node.kind == "llm" and received(node)))
+def _worked_silently(nodes: list[Node]) -> bool:
+    """Something went well: a tool, a model call that got its reply, or an agent whose model calls nobody recorded."""
+    kinds = ("tool", "llm") if any(node.kind == "llm" for node in nodes) else ("tool", "agent")
+    return any(not node.failed and node.kind in kinds and (node.kind != "llm" or received(node)) for node in nodes)
 
 
 def _matters(root: Node, roots: list[Node]) -> bool:

@@ -32,6 +32,7 @@ from amp_evaluation.trace._spans import (
     ToolSpan,
     TraceMetrics,
     UserMessage,
+    lazily,
 )
 from amp_evaluation.trace._tree import children_of, own_spans
 
@@ -64,7 +65,10 @@ def call_key(call: ToolCall) -> Key:
 
 def reply_message(call: LLMSpan) -> AssistantMessage:
     """The reply as the next history will hold it: the text is "" where `output` only spells the calls out."""
-    calls = call.tool_calls
+    calls = call._tool_calls
+    said = call.__dict__.get("_said")
+    if said is not None and "output" not in call.__dict__:
+        return AssistantMessage(said, calls)
     text = call.output
     if calls and text == spelled_calls(calls):
         text = ""
@@ -125,18 +129,19 @@ def build_agent_trace(trace: TraceLike, agent_id: str, depth: int = 0) -> AgentT
     llm_calls = [span for span in own if isinstance(span, LLMSpan)]
     if agent is None:
         return _whole_trace(trace, agent_id, llm_calls, steps)
-    return AgentTrace(
-        agent_id,
-        agent.input,
-        agent.output,
-        steps,
-        agent.name,
-        agent.framework,
-        agent.model or next((call.model for call in llm_calls if call.model), ""),
-        agent.system_prompt,
-        agent.available_tools,
-        agent.metrics,
-    )
+    return lazily(AgentTrace, lambda: _details(agent, llm_calls), agent_id=agent_id, steps=steps, agent_name=agent.name)
+
+
+def _details(agent: AgentSpan, llm_calls: list[LLMSpan]) -> dict[str, Any]:
+    return {
+        "input": agent.input,
+        "output": agent.output,
+        "framework": agent.framework,
+        "model": agent.model or next((call.model for call in llm_calls if call.model), ""),
+        "system_prompt": agent.system_prompt,
+        "available_tools": agent.available_tools,
+        "metrics": agent.metrics,
+    }
 
 
 def _whole_trace(trace: TraceLike, agent_id: str, calls: list[LLMSpan], steps: list[AgentStep]) -> AgentTrace:
@@ -191,7 +196,7 @@ class _Builder:
         fresh = said.fresh(span.input)
         if not fresh:
             return
-        last_user = max((n for n, m in enumerate(span.input) if isinstance(m, UserMessage)), default=-1)
+        last_user = -2
         for position in fresh:
             message = span.input[position]
             if isinstance(message, UserMessage):
@@ -200,6 +205,10 @@ class _Builder:
             elif isinstance(message, AssistantMessage):
                 self._reason(message.content, message.tool_calls, None)
             elif isinstance(message, ToolMessage):
+                if message.tool_call_id in self.by_call:
+                    continue
+                if last_user == -2:
+                    last_user = max((n for n, m in enumerate(span.input) if isinstance(m, UserMessage)), default=-1)
                 self._take_tool_message(message, position < last_user, spent)
 
     def _take_reply(self, span: LLMSpan, said: Said) -> None:

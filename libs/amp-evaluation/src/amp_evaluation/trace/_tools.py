@@ -30,6 +30,8 @@ class Requests:
         self.answers: dict[str, ToolMessage] = {}
         self._unnamed: dict[str, list[ToolMessage]] = {}
         self._free: list[tuple[ToolCall, Node]] = []
+        self._last: list[Message] = []
+        self._open: list[ToolCall] = []
         seen: set[tuple[str, ...]] = set()
         for node in calls:
             for call in node.calls:
@@ -45,23 +47,26 @@ class Requests:
 
     def _take_history(self, node: Node, seen: set[tuple[str, ...]]) -> None:
         """Answers anywhere; requests only after the last user message, for earlier turns are not this run's."""
-        messages = node.messages
-        last_user = max((n for n, m in enumerate(messages) if isinstance(m, UserMessage)), default=-1)
-        open_calls: list[ToolCall] = []
-        for position, message in enumerate(messages):
+        messages, last = node.messages, self._last
+        self._last = messages
+        known = len(last) if last and messages[: len(last)] == last else 0
+        fresh = messages[known:]
+        for message in fresh:
             if isinstance(message, ToolMessage):
-                self._answer(message, open_calls)
+                self._answer(message)
             elif isinstance(message, AssistantMessage):
-                open_calls = list(message.tool_calls)
-                for call in message.tool_calls if position > last_user else ():
+                self._open = list(message.tool_calls)
+        for message in _after_last_user(fresh):
+            if isinstance(message, AssistantMessage):
+                for call in message.tool_calls:
                     if call.id and (call.id,) not in seen:
                         self._ask(call, node, seen)
 
-    def _answer(self, message: ToolMessage, open_calls: list[ToolCall]) -> None:
+    def _answer(self, message: ToolMessage) -> None:
         """An answer with neither id nor name is the next call's: they come in the order of the calls."""
         call_id = message.tool_call_id
-        if not call_id and not message.name and open_calls:
-            call_id = open_calls.pop(0).id
+        if not call_id and not message.name and self._open:
+            call_id = self._open.pop(0).id
         if call_id:
             self.answers.setdefault(call_id, message)
         elif message.name:
@@ -95,11 +100,18 @@ class Requests:
         return found
 
 
+def _after_last_user(messages: list[Message]) -> list[Message]:
+    for position in range(len(messages) - 1, -1, -1):
+        if isinstance(messages[position], UserMessage):
+            return messages[position + 1 :]
+    return messages
+
+
 def _equal(asked: dict[str, Any], given: Any) -> bool:
     return asked == given or (len(asked) == 1 and not isinstance(given, dict) and next(iter(asked.values())) == given)
 
 
-def build_tools(nodes: list[Node], calls: list[Node], agents: set[str]) -> list[ToolSpan]:
+def build_tools(nodes: list[Node], calls: list[Node]) -> list[ToolSpan]:
     """Tool spans get their span, handoffs become chains; what only requests tell comes back as extra executions."""
     tools = _executions(nodes)
     if (
@@ -116,7 +128,8 @@ def build_tools(nodes: list[Node], calls: list[Node], agents: set[str]) -> list[
             waiting.append((node, span))
     for _, span in waiting:
         _complete(span, requests)
-    return _extra(requests, agents, bool(calls))
+    left = list(requests.left())
+    return _extra(requests, left, _agent_names(nodes)) if left else []
 
 
 def _executions(nodes: list[Node]) -> list[Node]:
@@ -209,10 +222,10 @@ def _complete(span: ToolSpan, requests: Requests) -> None:
         span.metrics.error_message = span.metrics.error_message or message.content or None
 
 
-def _extra(requests: Requests, agents: set[str], _: bool) -> list[ToolSpan]:
+def _extra(requests: Requests, left: list[tuple[ToolCall, Node]], agents: set[str]) -> list[ToolSpan]:
     """Executions that no span recorded: requested in this run, and answered, or never answered at all."""
     found = []
-    for call, node in requests.left():
+    for call, node in left:
         answer = requests.answer(call.id, call.name)
         if _to_agent(call.name, agents):
             continue
@@ -243,8 +256,8 @@ def _plain(name: str) -> str:
     return re.sub(r"\W|_", "", name).lower()
 
 
-def agent_names(names: Iterator[str]) -> set[str]:
-    return {plain for name in names if (plain := _plain(name))}
+def _agent_names(nodes: list[Node]) -> set[str]:
+    return {plain for node in nodes if node.kind == "agent" and (plain := _plain(node.words("agent_name")))}
 
 
 def last_user(messages: list[Message]) -> str:

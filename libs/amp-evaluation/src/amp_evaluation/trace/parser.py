@@ -35,7 +35,7 @@ from amp_evaluation.trace._spans import (
     TraceMetrics,
     lazily,
 )
-from amp_evaluation.trace._tools import agent_names, build_tools, last_user
+from amp_evaluation.trace._tools import build_tools, last_user
 from amp_evaluation.trace.conventions._facts import documents_of
 from amp_evaluation.trace.models import Trace
 
@@ -68,8 +68,7 @@ def parse_trace_for_evaluation(
     wire = wire_trace(otel)
     nodes, orphans = build_nodes(wire.spans or (), mapping)
     calls = read_calls(nodes)
-    agents = agent_names(node.words("agent_name") for node in nodes if node.kind == "agent")
-    extra = build_tools(nodes, calls, agents)
+    extra = build_tools(nodes, calls)
     roots = [node for node in nodes if node.parent is None]
     trace = Trace(otel.traceId, root_missing=orphans > 0 and not any(node.is_root for node in nodes), cut=otel.cut)
     trace.timestamp = moment(wire.startTime) or next((node.start for node in nodes if node.start is not None), None)
@@ -197,11 +196,15 @@ def _retriever_span(node: Node, parent_id: str | None) -> RetrieverSpan:
 
 
 def sum_usage(nodes: Iterable[Node]) -> TokenUsage | None:
-    total: TokenUsage | None = None
-    for node in nodes:
-        if node.usage is not None:
-            total = node.usage if total is None else total + node.usage
-    return total
+    known = [usage for node in nodes if (usage := node.usage) is not None]
+    if not known:
+        return None
+    return TokenUsage(
+        sum([usage.input_tokens for usage in known]),
+        sum([usage.output_tokens for usage in known]),
+        sum([usage.total_tokens for usage in known]),
+        sum([usage.cache_read_tokens for usage in known]),
+    )
 
 
 def _metrics(wire: WireTrace, nodes: list[Node], calls: list[Node]) -> TraceMetrics:

@@ -64,13 +64,15 @@ _tables: dict[frozenset[str], Readers] = {}
 
 def readers_for(a: Attrs, has_events: bool) -> Readers:
     """The decoders of the conventions that this span uses, by fact, in order."""
-    raw = a.raw
-    found = {name for mark in _MARKS.intersection(raw) for name in _BY_MARK[mark]} if raw else set()
+    marks = _MARKS.intersection(a.raw)
+    if not marks and not has_events and not a.own:
+        return _PLAIN
+    found = {name for mark in marks for name in _BY_MARK[mark]}
     if has_events:
         found.add("events")
     if a.own:
         found.add("own")
-    present = _ALWAYS.union(found) if found else _ALWAYS
+    present = _ALWAYS.union(found)
     table = _tables.get(present)
     if table is None:
         table = _tables[present] = _table(present)
@@ -88,6 +90,9 @@ def _table(present: frozenset[str]) -> Readers:
         if chosen:
             table[fact] = tuple(c.readers[fact] for c in chosen)
     return table
+
+
+_PLAIN = _table(_ALWAYS)
 
 
 def read(readers: Readers, fact: str, a: Attrs) -> Any:

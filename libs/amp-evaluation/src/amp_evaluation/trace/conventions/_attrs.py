@@ -19,6 +19,8 @@ RawRows = dict[int, list[Any]]
 """Rows of flat keys, still undecoded: for each number the rests of its keys and their values in turn."""
 
 _FAMILY_STEMS = ("llm.", "gen_ai.", "retrieval.", "reranker.", "embedding.")
+_WRAPPERS = (["message"], ["tool"], ["document"])
+"""OpenInference repeats the row's name in each key (`….0.message.role`): the rests of its keys go without it."""
 _MAX_KEYS = 50_000
 _split: dict[str, tuple[str, int, str] | None] = {}
 
@@ -151,7 +153,8 @@ def _remember(key: str) -> tuple[str, int, str] | None:
         pieces = key.split(".")
         at = next((n for n, piece in enumerate(pieces) if piece.isdecimal() and len(piece) < 7), 0)
         if at:
-            parts = (".".join(pieces[:at]) + ".", int(pieces[at]), ".".join(pieces[at + 1 :]))
+            rest = pieces[at + 2 :] if pieces[at + 1 : at + 2] in _WRAPPERS else pieces[at + 1 :]
+            parts = (".".join(pieces[:at]) + ".", int(pieces[at]), ".".join(rest))
     if len(_split) < _MAX_KEYS and len(key) < 200:
         _split[key] = parts
     return parts

@@ -77,6 +77,8 @@ def usage_of(sent: Any, got: Any, total: Any = None, cached: Any = None) -> Toke
 
 
 def _count(value: Any) -> int:
+    if type(value) is int and 0 <= value < 2**63:
+        return value
     return max(0, int(number(value))) if value is not None else 0
 
 

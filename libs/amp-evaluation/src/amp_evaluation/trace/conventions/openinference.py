@@ -77,8 +77,7 @@ def _messages(a: Attrs, prefix: str, default: str) -> list[Message]:
     return found
 
 
-def _message(row: dict[str, Any], default: str) -> list[Message]:
-    item = {key.removeprefix("message."): value for key, value in row.items()}
+def _message(item: dict[str, Any], default: str) -> list[Message]:
     made: dict[str, Any] = {"role": item.get("role") or default, "content": item.get("content")}
     for key in ("tool_call_id", "name"):
         if item.get(key):
@@ -151,11 +150,10 @@ def temperature(a: Attrs) -> Any:
 def tools(a: Attrs) -> list[ToolDefinition]:
     found: list[ToolDefinition] = []
     for row in a.rows("llm.tools.").values():
-        item = {key.removeprefix("tool."): value for key, value in row.items()}
-        schema = structured(item.get("json_schema"))
+        schema = structured(row.get("json_schema"))
         held = tool_definitions([schema]) if isinstance(schema, dict) else []
-        if not held and item.get("name"):
-            held = tool_definitions([{**item, "parameters": schema}])
+        if not held and row.get("name"):
+            held = tool_definitions([{**row, "parameters": schema}])
         found += held
     return found or tool_definitions(a.data("smolagents.tools_names"))
 
@@ -163,8 +161,7 @@ def tools(a: Attrs) -> list[ToolDefinition]:
 def documents(a: Attrs) -> list[RetrievedDoc]:
     found = []
     for row in a.rows("retrieval.documents.").values():
-        item = {key.removeprefix("document."): value for key, value in row.items()}
-        made = document_of(item)
+        made = document_of(row)
         if made is not None:
             found.append(made)
     return found or documents_of(a.data("output.value"))
