@@ -1,8 +1,8 @@
 """Evaluate the traces of one time window and store the scores: one run of a monitor.
 
 Reads   traces from a traces API or a file, evaluators as JSON, secrets and settings from the environment.
-Writes  scores to a score publisher or a file, with --report a page for people, and its log to standard error: JSON lines,
-        readable ones on a terminal. --dry-run and --check only print what would be done, and whether it can be.
+Writes  scores to a score publisher or a file, with --report a page for people, and its log to standard error: JSON
+        lines, readable ones on a terminal. --dry-run and --check only print what would be done, and whether it can be.
 
 Environment
   IDP_TOKEN_URL IDP_CLIENT_ID IDP_CLIENT_SECRET   OAuth2 client; required when an endpoint is http(s)
