@@ -7,10 +7,11 @@ import socket
 import threading
 
 import pytest
-from amp_evaluation.isolation import protocol
-from amp_evaluation.isolation.protocol import Failed, Loaded, Prompted, Ready, Scored, decode_reply, encode_reply
 from hypothesis import given
 from hypothesis import strategies as st
+
+from amp_evaluation.isolation import protocol
+from amp_evaluation.isolation.protocol import Failed, Loaded, Prompted, Ready, Scored, decode_reply, encode_reply
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 REPLIES = st.one_of(

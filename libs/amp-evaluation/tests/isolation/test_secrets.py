@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from amp_evaluation.isolation import landlock
 
 HERE = Path(__file__).parent

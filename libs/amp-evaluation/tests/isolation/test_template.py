@@ -6,9 +6,10 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from amp_evaluation.isolation.template import TemplateDefect, parse_template
 from hypothesis import example, given
 from hypothesis import strategies as st
+
+from amp_evaluation.isolation.template import TemplateDefect, parse_template
 
 TRACE = SimpleNamespace(output="a {braced} reply", input="asked", steps=[1, 2, 3])
 
@@ -87,7 +88,10 @@ PLACEHOLDERS = {
     "doubled braces": ("{{trace.input}}", "{trace.input}"),
     "a placeholder in doubled braces": ("{{{trace.input}}}", "{asked}"),
     "a placeholder and a stray brace": ("{trace.input}}", "asked}"),
-    "a placeholder in an object": ('{"asked": "{trace.input}", "score": {score}}', '{"asked": "asked", "score": {score}}'),
+    "a placeholder in an object": (
+        '{"asked": "{trace.input}", "score": {score}}',
+        '{"asked": "asked", "score": {score}}',
+    ),
     "text on both sides": ("<{trace.input}>", "<asked>"),
 }
 
