@@ -1,4 +1,4 @@
-"""Evaluate the traces of one time window and store the scores: one run of a monitor.
+r"""Evaluate the traces of one time window and store the scores: one run of a monitor.
 
 Reads   traces from a traces API or a file, evaluators as JSON, secrets and settings from the environment.
 Writes  scores to a score publisher or a file, with --report a page for people, and its log to standard error: JSON
