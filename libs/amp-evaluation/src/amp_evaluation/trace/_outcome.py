@@ -74,13 +74,13 @@ def trace_output(roots: list[Node], calls: list[Node], given: Any) -> str:
     good = [root for root in roots if not root.failed or answered_by(root)]
     for node in reversed(good):
         if node.kind in _CARRIERS and not node.dropped and (text := answered_by(node)):
-            return text
+            return last_of_joined(text, calls)
     leading = {above for node in calls for above in (node, *node.ancestors())}
     for node in _levels(good, backwards=True):
         if node.kind not in _CARRIERS or node.dropped or node.failed or (calls and node not in leading):
             continue
         if text := answered_by(node):
-            return text
+            return last_of_joined(text, calls)
     failed = {root for root in roots if root not in good}
     for node in reversed(calls):
         top = next((above for above in (node, *node.ancestors()) if above.parent is None), node)
@@ -91,9 +91,11 @@ def trace_output(roots: list[Node], calls: list[Node], given: Any) -> str:
 
 def last_of_joined(text: str, calls: list[Node]) -> str:
     """The last reply where a framework gives all replies of a run strung together: what came before led to tools."""
-    replies = [node.text for node in calls if node.text]
-    joined = len(replies) > 1 and "".join("".join(replies).split()) == "".join(text.split())
-    return replies[-1] if joined else text
+    last = next((node.text for node in reversed(calls) if node.text), "")
+    if not last or len(text) <= len(last) or not text.rstrip().endswith(last.rstrip()):
+        return text
+    joined = "".join("".join(node.text for node in calls).split()) == "".join(text.split())
+    return last if joined else text
 
 
 def _levels(roots: Iterable[Node], *, backwards: bool) -> Iterator[Node]:
@@ -125,9 +127,16 @@ def failure(nodes: list[Node], roots: list[Node], output: str, captured: bool) -
 
 
 def _worked_silently(nodes: list[Node]) -> bool:
-    """Something went well: a tool, a model call that got its reply, or an agent whose model calls nobody recorded."""
-    kinds = ("tool", "llm") if any(node.kind == "llm" for node in nodes) else ("tool", "agent")
-    return any(not node.failed and node.kind in kinds and (node.kind != "llm" or received(node)) for node in nodes)
+    """Something went well and left no text: a tool, a model call that got its reply, an agent in which only tools fail."""
+    return any(not node.failed and _did_its_work(node) for node in nodes)
+
+
+def _did_its_work(node: Node) -> bool:
+    if node.kind == "agent":
+        return all(inner.kind == "tool" for inner in node.below() if inner.failed) and not any(
+            inner.kind == "llm" for inner in node.below()
+        )
+    return node.kind == "tool" or (node.kind == "llm" and received(node))
 
 
 def _matters(root: Node, roots: list[Node]) -> bool:

@@ -21,7 +21,7 @@ from amp_evaluation.trace._filter import (
 )
 from amp_evaluation.trace._nodes import Mapping, Node, build_nodes
 from amp_evaluation.trace._otel import OTELTrace, wire_trace
-from amp_evaluation.trace._outcome import answered_by, asked_by, failure, trace_input, trace_output
+from amp_evaluation.trace._outcome import answered_by, asked_by, failure, last_of_joined, trace_input, trace_output
 from amp_evaluation.trace._records import WireTrace, moment, number, plain
 from amp_evaluation.trace._spans import (
     AgentMetrics,
@@ -149,7 +149,8 @@ def _agent_details(node: Node) -> dict[str, Any]:
         "available_tools": node.read("tools") or [],
         "max_iterations": int(number(limit)) if limit is not None else None,
         "input": asked_by(node) or next((found for call in inside if (found := last_user(call.messages))), ""),
-        "output": answered_by(node) or ("" if node.failed else next((c.text for c in reversed(inside) if c.text), "")),
+        "output": last_of_joined(answered_by(node), inside)
+        or ("" if node.failed else next((c.text for c in reversed(inside) if c.text), "")),
         "metrics": AgentMetrics(
             node.duration_ms,
             node.failed,
