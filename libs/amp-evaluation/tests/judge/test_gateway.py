@@ -152,11 +152,11 @@ def test_an_endpoint_that_refuses_connections_is_no_answer(gateway: Gateway, pro
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_an_endpoint_that_hangs_is_a_timeout(gateway: Gateway, provider: str) -> None:
     def hang(request: Request) -> Response:
-        return Response(200, b"{}", delay_s=1.5)
+        return Response(200, b"{}", delay_s=0.8)
 
     gateway.server._handler = hang
-    with pytest.raises(TransientError, match=r"no answer in 0\.4 s"):
-        ask(client(gateway.server, timeout_s=0.4), f"{provider}/some-model")
+    with pytest.raises(TransientError, match=r"no answer in 0\.3 s"):
+        ask(client(gateway.server, timeout_s=0.3), f"{provider}/some-model")
 
 
 def test_bedrock_asks_for_no_response_format(gateway: Gateway) -> None:

@@ -146,6 +146,7 @@ class JudgeClient:
                 raise
             except (CallRefusedError, BadReplyError, ContextTooLongError) as error:
                 _note_refusal(peer.health, error)
+                _give_up_if_due(peer)
                 raise
         peer.health.answered()
         peer.throttle.answered()
@@ -173,11 +174,7 @@ class JudgeClient:
         delay = self._policy.next_delay(attempt, error, elapsed)
         if delay is None:
             peer.health.lost()
-        diagnosis = peer.health.diagnosis()
-        if diagnosis is not None:
-            stop = peer.health.stop(diagnosis, "")
-            peer.throttle.wake()
-            raise stop
+        _give_up_if_due(peer)
         if delay is None:
             raise error
         self._policy.log_retry(error, attempt, delay)
@@ -231,6 +228,15 @@ async def _close(provider: Provider) -> None:
                 await closer()
         except Exception:
             log.debug("a judge client didn't close", exc_info=True)
+
+
+def _give_up_if_due(peer: _Peer) -> None:
+    """Raise when failures or refusals in a row say that the provider is of no use in this run."""
+    diagnosis = peer.health.diagnosis()
+    if diagnosis is not None:
+        stop = peer.health.stop(diagnosis, "")
+        peer.throttle.wake()
+        raise stop
 
 
 def _note_refusal(health: Health, error: Exception) -> None:
