@@ -34,7 +34,7 @@ class Node:
         "dropped",
         "duration_known",
         "duration_ms",
-        "end",
+        "_end",
         "error_message",
         "error_type",
         "failed",
@@ -58,7 +58,7 @@ class Node:
         self.id = span_id
         self.name = wire.name if isinstance(wire.name, str) else text_of(wire.name)
         self.start = moment(wire.startTime)
-        self.end = moment(wire.endTime) if wire.endTime else None
+        self._end: datetime | None = None
         self.parent: Node | None = None
         self.children: list[Node] = []
         self.is_root = False
@@ -75,6 +75,12 @@ class Node:
         self.span: Span | None = None
         self.a: Attrs
         self.readers: Readers
+
+    @property
+    def end(self) -> datetime | None:
+        if self._end is None and self.wire.endTime:
+            self._end = moment(self.wire.endTime)
+        return self._end
 
     def read(self, fact: str) -> Any:
         """The fact from the first convention that has it; None when none has."""

@@ -73,6 +73,10 @@ _decode_any = msgspec.json.Decoder().decode
 decode_map = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
+SMALL = 32_768
+"""Bytes of a span's attributes up to which all of them are decoded, named by a decoder or not."""
+
+
 def plain(value: Any) -> Any:
     """The value behind undecoded bytes; None for none, and for what is no JSON."""
     if not isinstance(value, msgspec.Raw):
@@ -94,12 +98,19 @@ def lenient(data: bytes) -> Any:
 
 
 def attribute_map(raw: Any) -> dict[str, Any]:
-    """Attributes by key, the values of wire spans still undecoded; {} for what is no object."""
+    """Attributes by key, large ones with values still undecoded; {} for what is no object.
+
+    Small ones are decoded at once: that costs what leaving them as bytes costs, and saves the second step.
+    """
     if isinstance(raw, msgspec.Raw):
+        size = len(raw)
+        if not size:
+            return {}
         try:
-            return decode_map(raw) if raw else {}
+            found = decode_map(raw) if size > SMALL else _decode_any(raw)
         except UNREADABLE:
-            raw = plain(raw)
+            found = plain(raw)
+        return found if isinstance(found, dict) else {}
     return raw if isinstance(raw, dict) else {}
 
 

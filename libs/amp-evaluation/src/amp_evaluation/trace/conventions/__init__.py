@@ -60,22 +60,21 @@ _ALWAYS = frozenset({"amp"})
 
 Readers = dict[str, tuple[Reader, ...]]
 _tables: dict[frozenset[str], Readers] = {}
+_EVENTS, _OWN = "\0events", "\0own"
+"""Stand for conventions that no key gives away."""
 
 
 def readers_for(a: Attrs, has_events: bool) -> Readers:
     """The decoders of the conventions that this span uses, by fact, in order."""
     marks = _MARKS.intersection(a.raw)
-    if not marks and not has_events and not a.own:
-        return _PLAIN
-    found = {name for mark in marks for name in _BY_MARK[mark]}
-    if has_events:
-        found.add("events")
-    if a.own:
-        found.add("own")
-    present = _ALWAYS.union(found)
-    table = _tables.get(present)
+    if has_events or a.own:
+        marks |= {name for name, there in ((_EVENTS, has_events), (_OWN, bool(a.own))) if there}
+    table = _tables.get(marks)
     if table is None:
-        table = _tables[present] = _table(present)
+        found = {name for mark in marks for name in _BY_MARK.get(mark, (mark[1:],))}
+        table = _table(_ALWAYS.union(found))
+        if len(_tables) < 10_000:
+            _tables[marks] = table
     return table
 
 
@@ -92,17 +91,16 @@ def _table(present: frozenset[str]) -> Readers:
     return table
 
 
-_PLAIN = _table(_ALWAYS)
-
-
 def read(readers: Readers, fact: str, a: Attrs) -> Any:
     """The fact from the first decoder that has it; None when none has."""
     for reader in readers.get(fact, ()):
         value = reader(a)
-        if value is not None and value != "" and value != [] and value is not False:
+        if value or (value is not None and type(value) in _NUMBERS):
             return value
     return None
 
+
+_NUMBERS = (int, float)
 
 CHAIN = Kind("chain", False)
 

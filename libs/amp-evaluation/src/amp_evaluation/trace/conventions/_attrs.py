@@ -162,12 +162,11 @@ def _remember(key: str) -> tuple[str, int, str] | None:
 
 def plain_row(row: list[Any]) -> dict[str, Any]:
     """An undecoded row as {rest: value}."""
-    return {row[n]: plain(row[n + 1]) for n in range(0, len(row), 2)}
+    return dict(zip(row[::2], map(plain, row[1::2]), strict=True))
 
 
-def row_key(row: list[Any]) -> tuple[Any, ...] | None:
-    """What a row says, for comparing; None for rows that hold decoded values."""
-    try:
+def row_key(row: list[Any]) -> tuple[Any, ...]:
+    """What a row says, for comparing: its bytes where it is undecoded. Not hashable when it holds objects."""
+    if type(row[1]) is msgspec.Raw:
         return tuple([bytes(part) if type(part) is msgspec.Raw else part for part in row])
-    except TypeError:
-        return None
+    return tuple(row)

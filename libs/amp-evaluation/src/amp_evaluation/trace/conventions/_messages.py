@@ -7,11 +7,12 @@ results that a provider sends with role user are messages of the tool.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import Raw
+from msgspec import Raw, Struct
+from msgspec.json import Decoder
 
-from amp_evaluation.trace._records import plain
+from amp_evaluation.trace._records import UNREADABLE, plain
 from amp_evaluation.trace._spans import (
     AssistantMessage,
     Message,
@@ -156,18 +157,65 @@ def messages_of(value: Any) -> list[Message]:
     return found
 
 
+class _Call(Struct, forbid_unknown_fields=True, gc=False):
+    id: str
+    name: str
+    arguments: str
+
+
+class _Plain(Struct, forbid_unknown_fields=True, gc=False):
+    """The usual message: anything else goes the general way."""
+
+    role: Literal["user", "assistant", "system", "tool"]
+    content: str | None = None
+    toolCalls: list[_Call] = []
+    tool_calls: list[_Call] = []
+    tool_call_id: str = ""
+    name: str | None = None
+
+
+_decode_object = Decoder(dict[str, Any]).decode
+_decode_plain = Decoder(_Plain).decode
+
+
 def messages_in(items: list[bytes], memo: Memo) -> list[Message] | None:
     """The same for undecoded elements, each decoded once a trace; None when they aren't all objects."""
     found: list[Message] = []
     for item in items:
         known = memo.get(item)
         if known is None:
-            value = plain(Raw(item))
-            if not isinstance(value, dict):
+            known = _decode_item(item)
+            if known is None:
                 return None
-            known = memo[item] = tuple(decode_message(value))
+            memo[item] = known
         found += known
     return found
+
+
+def _decode_item(item: bytes) -> tuple[Message, ...] | None:
+    try:
+        plain_one = _decode_plain(item)
+    except UNREADABLE:
+        plain_one = None
+    if plain_one is not None and (made := _made(plain_one)) is not None:
+        return (made,)
+    value = plain(Raw(item))
+    return tuple(decode_message(value)) if isinstance(value, dict) else None
+
+
+def _made(said: _Plain) -> Message | None:
+    content = said.content or ""
+    if content[:1] in _NOT_PLAIN or ";base64," in content or content == "''":
+        return None
+    role = said.role
+    if role == "user":
+        return UserMessage(content)
+    if role == "assistant":
+        calls = said.toolCalls or said.tool_calls
+        return AssistantMessage(content, [ToolCall(call.id, call.name, arguments_of(call.arguments)) for call in calls])
+    if role == "tool":
+        return ToolMessage(content, said.tool_call_id, said.name or "")
+    return SystemMessage(content)
 
 
 def _message_text(text: str) -> list[Message]:
@@ -340,6 +388,11 @@ def _text(value: Any) -> str:
 
 def arguments_of(given: Any) -> dict[str, Any]:
     """Arguments as an object: JSON text opened; what is none stays under "input"; nothing given is {}."""
+    if type(given) is str and given[:1] == "{":
+        try:
+            return _decode_object(given)
+        except UNREADABLE:
+            pass
     value = structured(given)
     if isinstance(value, dict):
         return value

@@ -68,10 +68,14 @@ def _messages(a: Attrs, prefix: str, default: str) -> list[Message]:
     memo = a.memo
     for row in a.raw_rows(prefix).values():
         key = row_key(row)
-        known = memo.get(key) if key is not None else None
+        try:
+            known = memo.get(key)
+        except TypeError:
+            known = None
+            key = ()
         if known is None:
             known = tuple(_message(plain_row(row), default))
-            if key is not None:
+            if key:
                 memo[key] = known
         found += known
     return found
