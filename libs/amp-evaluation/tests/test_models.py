@@ -140,6 +140,11 @@ class TestEvaluatorScore:
         made = EvaluatorScore.from_eval_result(EvalResult.skip("none"), "t1")
         assert made == EvaluatorScore("t1", skip_reason="none")
 
+    def test_an_explanation_that_was_set_to_something_else_becomes_text(self) -> None:
+        result = EvalResult(1.0)
+        result.explanation = ["a"]  # type: ignore[assignment]
+        assert EvaluatorScore.from_eval_result(result, "t1").explanation == "['a']"
+
     def test_it_is_mutable_replaced_copied_and_pickled(self) -> None:
         score = EvaluatorScore.from_eval_result(EvalResult(0.5, "why"), "t1", NOW, SpanContext("s1"))
         score.task_context = TaskContext("task")
@@ -184,6 +189,11 @@ class TestEvaluatorSummary:
 
     def test_nothing_scored_has_no_mean(self) -> None:
         assert EvaluatorSummary("x", count=3, skipped_count=3).mean is None
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf])
+    def test_an_aggregate_that_is_not_finite_is_refused(self, value: float) -> None:
+        with pytest.raises(ValidationError):
+            EvaluatorSummary("x", aggregated_scores={"mean": value})
 
     @pytest.mark.parametrize(
         ("scores", "rate"),

@@ -40,6 +40,7 @@ _new = object.__new__
 
 _WHEN_USED = ConfigDict(defer_build=True)  # validators are built on first use: start-up is for all, scores are not
 
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 UnitScore = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
 
 
@@ -184,7 +185,8 @@ class EvaluatorScore:
         made.trace_start_time = trace_start_time
         made.score = score = eval_result._score
         made.passed = None if score is None else eval_result._passed
-        made.explanation = eval_result.explanation
+        said = eval_result.explanation
+        made.explanation = said if said is None or type(said) is str else str(said)
         made.skip_reason = eval_result.skip_reason
         made.span_context = span_context
         made.task_context = None
@@ -203,7 +205,7 @@ class EvaluatorSummary:
     count: int = 0
     level: EvaluationLevel = EvaluationLevel.TRACE
     skipped_count: int = 0
-    aggregated_scores: dict[str, float] = field(default_factory=dict)
+    aggregated_scores: dict[str, Finite] = field(default_factory=dict)
     individual_scores: list[EvaluatorScore] = field(default_factory=list)
     items_per_trace: dict[str, int] | None = None
 

@@ -65,7 +65,12 @@ class TestItems:
         assert OfTraces().run(trace()) == [EvaluatorScore("t1", NOW, 1.0, True, "trace t1")]
 
     def test_calling_the_instance_is_running_it(self) -> None:
+        class Loud(OfTraces):
+            def run(self, trace: Trace, task: Task | None = None) -> list[EvaluatorScore]:
+                return [*super().run(trace, task)] * 2
+
         assert OfTraces()(trace()) == OfTraces().run(trace())
+        assert len(Loud()(trace())) == 2
 
     def test_each_agent_is_an_item_and_an_exception_costs_its_own_alone(self) -> None:
         scores = OfAgents().run(trace(AgentSpan("a1", name="good"), AgentSpan("a2", name="bad")))

@@ -138,6 +138,17 @@ class TestConfig:
         made = evaluator("own")(own).with_config(level="low", evaluates_failed_runs=True)
         assert made.run(Trace("t", failed=True))[0].explanation == "low"
 
+    def test_a_setting_set_as_an_attribute_is_checked_and_counts(self) -> None:
+        made = mentions.with_config()
+        made.word = "price"
+        assert made.run(TRACE)[0].score == 0.0
+        assert mentions.run(TRACE)[0].score == 1.0
+        with pytest.raises(TypeError, match="parameter 'word' must be a text"):
+            made.word = 3
+        bare = evaluator("r")(required)
+        bare.word = "refund"
+        assert bare.run(TRACE)[0].score == 1.0
+
     def test_what_is_no_setting_is_no_attribute(self) -> None:
         with pytest.raises(AttributeError, match="'wrod'"):
             _ = mentions.wrod

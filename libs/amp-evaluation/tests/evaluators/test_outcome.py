@@ -24,7 +24,19 @@ class Unreadable(Exception):
         raise RuntimeError
 
 
+class Graded(EvalResult):
+    """Says another score than it was made with."""
+
+    grade = 0.75
+
+    @property
+    def score(self) -> float:
+        return self.grade
+
+
 RESULTS = [
+    pytest.param(Graded(0.1, "why", True), EvalResult(0.75, "why", True), id="a result of a class of one's own"),
+    pytest.param(Graded.skip("none"), EvalResult.skip("none"), id="a skip of a class of one's own"),
     pytest.param(EvalResult(0.3, "why"), EvalResult(0.3, "why"), id="a result as it is"),
     pytest.param(True, EvalResult(1.0), id="True is 1"),
     pytest.param(False, EvalResult(0.0), id="False is 0"),

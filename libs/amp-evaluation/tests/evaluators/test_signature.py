@@ -91,7 +91,7 @@ def test_a_hint_may_name_what_the_function_closes_over() -> None:
         (nothing, "takes no trace"),
         (keyword, "takes no trace"),
         (any_trace, "takes no trace"),
-        (dict.fromkeys, "mine: "),
+        (dict, "mine: "),
     ],
     ids=lambda value: getattr(value, "__name__", "it says so"),
 )

@@ -192,7 +192,9 @@ class BaseEvaluator(ABC):
         plan = self._plan(trace)
         return [self._score_item(trace, step, task) if isinstance(step, EvaluationItem) else step for step in plan]
 
-    __call__ = run
+    def __call__(self, trace: Trace, task: Task | None = None) -> list[EvaluatorScore]:
+        """The same as `run`."""
+        return self.run(trace, task)
 
     def _plan(self, trace: Trace) -> Sequence[EvaluationItem | EvaluatorScore]:
         """The items to score, or one ready skip for a trace that has none to score. Not to be changed: it is shared."""

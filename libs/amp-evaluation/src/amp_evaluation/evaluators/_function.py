@@ -16,8 +16,8 @@ class FunctionEvaluator(BaseEvaluator):
     """An evaluator made of a function: what `@evaluator` gives.
 
     The function's first parameter is the item (its hint is the level), then perhaps the task; the others are settings,
-    declared with `Param(...)` or as plain defaults. `with_config` gives a configured copy. A setting can be read as an
-    attribute. TypeError for unknown or missing settings and for wrong types, ValueError for values out of range.
+    declared with `Param(...)` or as plain defaults. `with_config` gives a configured copy. A setting can be read and
+    set as an attribute. TypeError for unknown or missing settings and wrong types, ValueError for values out of range.
     """
 
     _reserved: ClassVar[frozenset[str]] = RESERVED
@@ -91,6 +91,13 @@ class FunctionEvaluator(BaseEvaluator):
 
     def _unset(self) -> list[str]:
         return [key for key in self._config_params() if key not in self._bound]
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        """A setting is checked and bound; anything else is an attribute."""
+        if "_bound" in self.__dict__ and key in self._config_params():
+            self._bind(self._settings | {key: self._config_params()[key].validate(value)})
+        else:
+            super().__setattr__(key, value)
 
     def __getattr__(self, key: str) -> Any:
         bound = self.__dict__.get("_bound", {})

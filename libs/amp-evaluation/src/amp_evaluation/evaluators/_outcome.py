@@ -20,7 +20,7 @@ def as_eval_result(value: object) -> EvalResult:
     anything else, ValueError for a score out of range.
     """
     if isinstance(value, EvalResult):
-        return value
+        return value if type(value) is EvalResult else _from_subclass(value)
     if isinstance(value, Mapping):
         return _from_mapping(value)
     if isinstance(value, bool | Real):
@@ -30,6 +30,13 @@ def as_eval_result(value: object) -> EvalResult:
     raise TypeError(
         f"returned {type(value).__name__}; wanted: an EvalResult, a number in [0, 1], a bool, or a dict with 'score'"
     )
+
+
+def _from_subclass(value: EvalResult) -> EvalResult:
+    """A result of a class of somebody's own, whose properties may say something else than what it was made with."""
+    if value.is_skipped:
+        return EvalResult.skip(value.skip_reason or "")
+    return EvalResult(value.score, value.explanation, value.passed)
 
 
 def _from_mapping(value: Mapping[Any, Any]) -> EvalResult:

@@ -265,8 +265,6 @@ def check_config(specs: Mapping[str, ParamSpec], given: Mapping[str, Any], owner
     for key, value in given.items():
         try:
             checked[key] = specs[key].validate(value)
-        except EvaluatorConfigError:
-            raise
         except TypeError as error:
             raise TypeError(f"{owner}: {error}") from None
         except ValueError as error:
