@@ -27,11 +27,19 @@ def answered_by(node: Node) -> str:
 
 
 def _repeats_error(node: Node, text: str) -> bool:
+    """The text is an error's message, of the span or of one below, or that error printed: `SomeError(…): message …`."""
     said = text.strip()
     return any(
-        inner.failed and inner.error_message and said in (inner.error_message.strip(), _message_alone(inner))
+        said in (inner.error_message.strip(), _message_alone(inner))
+        or (_is_printed_error(said, inner.error_type or "") and inner.error_message in said)
         for inner in (node, *node.below())
+        if inner.failed and inner.error_message
     )
+
+
+def _is_printed_error(said: str, error_type: str) -> bool:
+    name = error_type.rsplit(".", 1)[-1]
+    return bool(name) and said.startswith(name) and said[len(name) : len(name) + 1] in ("(", ":")
 
 
 def _message_alone(node: Node) -> str:
@@ -127,7 +135,7 @@ def failure(nodes: list[Node], roots: list[Node], output: str, captured: bool) -
 
 
 def _worked_silently(nodes: list[Node]) -> bool:
-    """Something went well and left no text: a tool, a model call that got its reply, an agent in which only tools fail."""
+    """Something went well and left no text: a tool, a model call with a reply, an agent in which only tools fail."""
     return any(not node.failed and _did_its_work(node) for node in nodes)
 
 
