@@ -133,7 +133,7 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
                 result, fault, cut_off = None, str(error), False
                 asks = self.max_retries + 1 if error.final else asks
             except JudgeStoppedError as stop:
-                self._stopped = self._stopped or stop
+                self._stopped = self._stopped or stop.again()
                 return EvalResult.skip(str(stop))
             except JudgeError as error:
                 return EvalResult.skip(str(error))

@@ -100,7 +100,7 @@ class Health:
         """Raise why the model was given up, if it was."""
         stop = self._stops.get(None) or self._stops.get(model)
         if stop is not None:
-            raise stop
+            raise stop.again()
 
     def is_stopped(self, model: str) -> bool:
         return None in self._stops or model in self._stops
@@ -109,13 +109,14 @@ class Health:
         """Give up the model, or the whole provider; the first time with one ERROR line."""
         key = None if error.whole_provider else model
         with self._lock:
-            known = self._stops.setdefault(key, error)
-        if known is error:
+            first = key not in self._stops
+            known = self._stops.setdefault(key, error.again())
+        if first:
             about = self.role if key is None else f"{self.role}, model {model}"
             log.error("%s: %s; its remaining items are skipped", about, error)
             if key is None:
                 self.given_up.set()
-        return known
+        return known.again()
 
     def failed(self, error: TransientError) -> None:
         """A try had no answer, or a 5xx. A 429 is an answer of its kind: it doesn't count here."""

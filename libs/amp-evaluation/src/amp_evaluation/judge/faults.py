@@ -75,6 +75,10 @@ class JudgeStoppedError(JudgeError):
         self.repeat_may_help = repeat_may_help
         self.whole_provider = whole_provider
 
+    def again(self) -> JudgeStoppedError:
+        """A fresh one: an exception that is raised for each of many items gathers their frames, and traces with them."""
+        return JudgeStoppedError(str(self), repeat_may_help=self.repeat_may_help, whole_provider=self.whole_provider)
+
 
 TOKEN_NAMES = ("max_completion_tokens", "max_tokens")
 PARAMETERS = ("response_format", "temperature", *TOKEN_NAMES)  # the longer name of tokens first: it holds no other
