@@ -52,7 +52,8 @@ def score(evaluator: BaseEvaluator, trace: Trace = ANSWERED) -> EvaluatorScore:
 CHOSEN = {
     "a class below an import": (
         "from math import sqrt\nfrom amp_evaluation import Param\n"
-        "class Long(BaseEvaluator):\n    def evaluate(self, trace: Trace) -> EvalResult:\n        return EvalResult(0.25)\n"
+        "class Long(BaseEvaluator):\n"
+        "    def evaluate(self, trace: Trace) -> EvalResult:\n        return EvalResult(0.25)\n"
         "def helper(text):\n    return 1.0\n",
         0.25,
     ),
@@ -293,7 +294,8 @@ def test_what_user_code_prints_is_logged_at_debug(make: Make, caplog: pytest.Log
     source = (
         "import logging, os, sys\n"
         "def f(trace: Trace):\n"
-        "    print('to', 'stdout')\n    print('to stderr', file=sys.stderr)\n    os.write(1, b'raw\\nlast, cut \\xff')\n"
+        "    print('to', 'stdout')\n    print('to stderr', file=sys.stderr)\n"
+        "    os.write(1, b'raw\\nlast, cut \\xff')\n"
         "    logging.getLogger('mine').warning('a warning')\n    print('x' * 5000)\n    return 1\n"
     )
     evaluator = make(source)
@@ -345,7 +347,10 @@ def prompt_of(model: Model) -> str:
 
 
 JUDGES = {
-    "a class": "class J(LLMAsJudgeEvaluator):\n    def build_prompt(self, trace: Trace):\n        return f'Fine? {trace.output}'",
+    "a class": (
+        "class J(LLMAsJudgeEvaluator):\n"
+        "    def build_prompt(self, trace: Trace):\n        return f'Fine? {trace.output}'"
+    ),
     "a function": "@llm_judge\ndef j(trace: Trace):\n    return f'Fine? {trace.output}'",
     "a function with settings": "@llm_judge(max_tokens=7)\ndef j(trace: Trace):\n    return f'Fine? {trace.output}'",
 }
@@ -418,7 +423,7 @@ def template(
 
 
 RENDERED = {
-    "an expression": ("{len(agent_trace.steps)} steps", "agent", {}, "0 steps"),
+    "an expression": ("{len(agent_trace.agent_id)} letters", "agent", {}, "2 letters"),
     "an alternative": ("<{lang or 'x'}>", "trace", {"lang": ""}, "<x>"),
     "a join of what isn't judged": ("{', '.join(words)}", "trace", {"words": ["a", "b"]}, "a, b"),
     "a conditional on the task": ("{'with' if task else 'without'} a task", "trace", {}, "without a task"),

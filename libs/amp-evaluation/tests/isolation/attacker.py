@@ -1,3 +1,4 @@
+# ruff: noqa: PTH123, PTH207, PTH208, PTH211, UP031
 """A custom evaluator that looks for the job's secrets wherever one could look. Run as source text, never imported."""
 
 import ctypes

@@ -144,7 +144,7 @@ def test_a_group_left_as_text_inside_of_an_object_is_reported() -> None:
 
 @pytest.mark.parametrize(("level", "subject"), [("trace", "trace"), ("agent", "agent_trace"), ("llm", "llm_span")])
 def test_each_level_has_its_subject(level: str, subject: str) -> None:
-    template = parse_template("{%s.output}" % subject, level=level)
+    template = parse_template(f"{{{subject}.output}}", level=level)
     assert template.render({subject: TRACE, "task": None}) == TRACE.output
 
 

@@ -13,11 +13,11 @@ import pickle
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from amp_evaluation.evaluators._outcome import error_text
 from amp_evaluation.isolation import protocol
-from amp_evaluation.isolation.confine import MemoryLimit, die_with, limit_resources, lock_in
+from amp_evaluation.isolation.confine import die_with, limit_resources, lock_in
 from amp_evaluation.isolation.loading import LoadedEvaluator, SourceError, load
 from amp_evaluation.isolation.packing import unpack_trace
 from amp_evaluation.isolation.protocol import (
@@ -62,10 +62,18 @@ def serve(channel: socket.socket, evaluators: Evaluators) -> None:
         protocol.send(channel, protocol.encode_reply(reply))
 
 
+class Limits(Protocol):
+    """Memory allowed for loading a source, and for evaluating."""
+
+    def for_loading(self) -> None: ...
+
+    def for_evaluating(self) -> None: ...
+
+
 class Evaluators:
     """What has been loaded, and the trace that was sent last."""
 
-    def __init__(self, memory: MemoryLimit) -> None:
+    def __init__(self, memory: Limits) -> None:
         self._memory = memory
         self._loaded: dict[int, LoadedEvaluator] = {}
         self._trace: Trace | None = None
