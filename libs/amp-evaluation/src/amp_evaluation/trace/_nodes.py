@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from amp_evaluation._time import parse_rfc3339
 from amp_evaluation.trace._otel import error_of
 from amp_evaluation.trace._records import WireSpan, moment, number, text_of
 from amp_evaluation.trace._spans import Message, Span, TokenUsage, ToolCall
@@ -22,59 +23,42 @@ class Mapping(Protocol):
 
 
 class Node:
-    """One span while the trace is put together."""
+    """One span while the trace is put together.
 
-    __slots__ = (
-        "a",
-        "answered",
-        "asked",
-        "calls",
-        "children",
-        "creates_agent",
-        "dropped",
-        "duration_known",
-        "duration_ms",
-        "_end",
-        "error_message",
-        "error_type",
-        "failed",
-        "id",
-        "is_root",
-        "kind",
-        "messages",
-        "name",
-        "parent",
-        "readers",
-        "reply",
-        "span",
-        "start",
-        "text",
-        "usage",
-        "wire",
-    )
+    What most spans don't have stands on the class, and the lists there are never added to: a node costs little.
+    """
+
+    a: Attrs
+    readers: Readers
+    parent: Node | None = None
+    children: Sequence[Node] = ()
+    is_root = False
+    kind = "chain"
+    creates_agent = False
+    dropped = ""
+    failed = False
+    error_type: str | None = None
+    error_message: str | None = None
+    duration_ms = 0.0
+    duration_known = True
+    messages: list[Message] = []  # noqa: RUF012 - never added to
+    reply: list[Message] = []  # noqa: RUF012
+    calls: list[ToolCall] = []  # noqa: RUF012
+    text = ""
+    tool_name = ""
+    usage: TokenUsage | None = None
+    asked: str | None = None
+    answered: str | None = None
+    span: Span | None = None
+    _end: datetime | None = None
 
     def __init__(self, wire: WireSpan, span_id: str) -> None:
         self.wire = wire
         self.id = span_id
-        self.name = wire.name if isinstance(wire.name, str) else text_of(wire.name)
-        self.start = moment(wire.startTime)
-        self._end: datetime | None = None
-        self.parent: Node | None = None
-        self.children: list[Node] = []
-        self.is_root = False
-        self.kind = "chain"
-        self.creates_agent = False
-        self.dropped = ""
-        self.messages: list[Message] = []
-        self.reply: list[Message] = []
-        self.text = ""
-        self.calls: list[ToolCall] = []
-        self.usage: TokenUsage | None = None
-        self.asked: str | None = None
-        self.answered: str | None = None
-        self.span: Span | None = None
-        self.a: Attrs
-        self.readers: Readers
+        name = wire.name
+        self.name = name if type(name) is str else text_of(name)
+        start = wire.startTime
+        self.start = parse_rfc3339(start) if type(start) is str else moment(start)
 
     @property
     def end(self) -> datetime | None:
@@ -98,7 +82,7 @@ class Node:
 
     def below(self) -> Iterator[Node]:
         """Everything below, parents first, in time order among siblings."""
-        stack = self.children[::-1]
+        stack = list(self.children[::-1])
         while stack:
             node = stack.pop()
             yield node
@@ -112,10 +96,10 @@ def build_nodes(spans: Sequence[WireSpan], mapping: Mapping | None) -> tuple[lis
     """(nodes in start order, spans whose parent isn't in the trace)."""
     by_id: dict[str, Node] = {}
     for position, wire in enumerate(spans):
-        span_id = wire.spanId if isinstance(wire.spanId, str) else text_of(wire.spanId)
+        span_id = wire.spanId if type(wire.spanId) is str else text_of(wire.spanId)
         node = Node(wire, span_id or f"span-{position}")
-        known = by_id.get(node.id)
-        if known is None or _newer(node, known):
+        known = by_id.setdefault(node.id, node)
+        if known is not node and _newer(node, known):
             by_id[node.id] = node
     nodes = list(by_id.values())
     orphans = _link(nodes, by_id)
@@ -177,8 +161,12 @@ def _in_order(nodes: list[Node]) -> list[Node]:
     else:
         nodes = sorted(nodes, key=lambda node: node.start)  # type: ignore[arg-type,return-value]
     for node in nodes:
-        if node.parent is not None:
-            node.parent.children.append(node)
+        parent = node.parent
+        if parent is not None:
+            if parent.children:
+                parent.children.append(node)  # type: ignore[attr-defined]
+            else:
+                parent.children = [node]
     return nodes
 
 
@@ -201,22 +189,19 @@ class _Key:
 def _finish(node: Node, mapping: Mapping | None, memo: Memo) -> None:
     wire = node.wire
     nanos = wire.durationInNanos
-    duration = number(nanos) if nanos else 0.0
-    node.duration_known = True
-    if duration > 0:
+    duration = nanos if type(nanos) is int else number(nanos)
+    if 0 < duration < 2**63:
         node.duration_ms = duration / 1e6
     elif node.start is not None and node.end is not None:
         node.duration_ms = max(0.0, (node.end - node.start).total_seconds() * 1000)
     else:
-        node.duration_ms = 0.0
         node.duration_known = nanos is not None and nanos == 0 and node.end is not None
     a = node.a = Attrs(wire, memo)
     if mapping is not None:
         a.own = mapping.facts({key: a.get(key) for key in mapping.keys if key in a.raw})
-    node.readers = readers_for(a, bool(wire.events))
-    kind, _ = kind_of(node.readers, a)
-    node.kind = kind.name
-    if kind.name == "agent" and _creates(a):
+    readers = node.readers = readers_for(a, bool(wire.events))
+    kind = node.kind = kind_of(readers, a).name
+    if kind == "agent" and _creates(a):
         node.kind, node.creates_agent = "chain", True
     _read_error(node)
 
@@ -230,17 +215,18 @@ _FAILED = frozenset({"error", "2", "failed", "status_code_error"})
 
 
 def _read_error(node: Node) -> None:
-    failed, kind, message = error_of(node.wire.ampAttributes)
-    status = node.wire.status
+    wire = node.wire
+    amp, status = wire.ampAttributes, wire.status
+    failed, kind, message = error_of(amp) if amp is not None else (False, None, None)
     if isinstance(status, dict):
         said = status.get("message") or status.get("description")
         message = message or (said if isinstance(said, str) else None)
         status = status.get("code")
     if status is not None:
-        word = status if isinstance(status, str) else text_of(status)
+        word = status if type(status) is str else text_of(status)
         failed = failed or word.lower() in _FAILED
-    node.failed, node.error_type, node.error_message = failed, kind, message
     if failed:
+        node.failed, node.error_type, node.error_message = True, kind, message
         _read_exception(node)
 
 

@@ -138,15 +138,18 @@ def _executions(nodes: list[Node]) -> list[Node]:
     for node in nodes:
         if node.kind != "tool":
             continue
+        node.tool_name = node.words("tool_name")
         if _is_handoff(node):
             node.kind, node.dropped = "chain", f"{node.name!r} is a handoff to another agent"
-            continue
-        found.append(node)
-    by_node = {id(node): node for node in found}
+        else:
+            node.tool_name = node.tool_name or _name_of_span(node)
+            found.append(node)
     for node in found:
-        outer = next((above for above in node.ancestors() if above.kind in ("tool", "llm", "agent")), None)
-        if outer is not None and id(outer) in by_node and _same_execution(outer, node):
-            node.dropped = f"{node.name!r} is the same tool execution as {outer.name!r}"
+        above = node.parent
+        while above is not None and above.kind == "chain":
+            above = above.parent
+        if above is not None and above.kind == "tool" and _same_execution(above, node):
+            node.dropped = f"{node.name!r} is the same tool execution as {above.name!r}"
     for node in found:
         if node.dropped:
             node.kind = "chain"
@@ -155,25 +158,22 @@ def _executions(nodes: list[Node]) -> list[Node]:
 
 def _is_handoff(node: Node) -> bool:
     """A tool span that names no tool and has no arguments object only passes control on."""
-    if node.read("handoff"):
+    if "handoff" in node.readers and node.read("handoff"):
         return True
-    if node.read("tool_name"):
+    if node.tool_name:
         return False
     given = tool_arguments(node.read("arguments"))
     return not isinstance(given, dict) and re.search(r"hand-?_?off|transfer", node.name, re.IGNORECASE) is not None
 
 
 def _same_execution(outer: Node, inner: Node) -> bool:
-    same_name = _tool_name(outer) == _tool_name(inner)
+    same_name = outer.tool_name == inner.tool_name
     alone = sum(1 for node in outer.below() if node.kind == "tool") == 1
     given = tool_arguments(outer.read("arguments")), tool_arguments(inner.read("arguments"))
     return same_name and alone and (given[0] == given[1] or not given[0] or not given[1])
 
 
-def _tool_name(node: Node) -> str:
-    name = node.words("tool_name")
-    if name:
-        return name
+def _name_of_span(node: Node) -> str:
     word, _, rest = node.name.partition(" ")
     if word in ("execute_tool", "running") and rest:
         return rest.removeprefix("tool: ").removeprefix("tool ")
@@ -181,15 +181,17 @@ def _tool_name(node: Node) -> str:
 
 
 def _read_tool(node: Node, requests: Requests) -> tuple[ToolSpan, bool]:
-    name = _tool_name(node)
+    name = node.tool_name
     given = tool_arguments(node.read("arguments"))
     raw_result = node.read("result")
     result, marked = tool_result(raw_result)
-    call_id = node.words("tool_id") or result_call_id(raw_result)
+    call_id = node.words("tool_id") if "tool_id" in node.readers else ""
+    if not call_id and raw_result is not result:
+        call_id = result_call_id(raw_result)
     call = requests.take(call_id, name, given, node)
     if call is not None:
         call_id = call_id or call.id
-    failed = node.failed or marked or node.read("tool_failed") is True
+    failed = node.failed or marked or ("tool_failed" in node.readers and node.read("tool_failed") is True)
     metrics = ToolMetrics(
         node.duration_ms, failed, node.error_type, node.error_message, duration_known=node.duration_known
     )

@@ -105,20 +105,21 @@ _NUMBERS = (int, float)
 CHAIN = Kind("chain", False)
 
 
-def kind_of(readers: Readers, a: Attrs) -> tuple[Kind, bool]:
-    """(kind, explicit): a strong word beats a weak one, and both beat what the platform or a name makes one guess."""
+def kind_of(readers: Readers, a: Attrs) -> Kind:
+    """What the span is: a strong word beats a weak one, and both beat what the platform or a name makes one guess."""
     weak: Kind | None = None
-    for reader in readers.get("kind", ()):
-        if reader is amp.kind:
+    for reader in readers["kind"]:
+        if reader is _guess:
             break
         found = reader(a)
         if found is not None:
             if found.strong:
-                return found, True
+                return found
             weak = weak or found
-    if weak is not None:
-        return weak, True
-    return amp.kind(a) or _kind_by_name(a) or CHAIN, False
+    return weak or _guess(a) or _kind_by_name(a) or CHAIN
+
+
+_guess = amp.kind
 
 
 def _kind_by_name(a: Attrs) -> Kind | None:

@@ -22,23 +22,27 @@ _FAMILY_STEMS = ("llm.", "gen_ai.", "retrieval.", "reranker.", "embedding.")
 _WRAPPERS = (["message"], ["tool"], ["document"])
 """OpenInference repeats the row's name in each key (`….0.message.role`): the rests of its keys go without it."""
 _MAX_KEYS = 50_000
-_split: dict[str, tuple[str, int, str] | None] = {}
+Group = tuple[str, int]
+_split: dict[str, tuple[Group, str] | None] = {}
+_groups: dict[Group, Group] = {}
 
 
 class Attrs:
     """Read access to one span, for decoders. `opened` keeps what was parsed, by key."""
 
-    __slots__ = ("_events", "_families", "_opened", "_wire", "memo", "name", "own", "raw")
+    own: dict[str, Any] = {}  # noqa: RUF012 - replaced, never added to
+    _families: dict[str, RawRows] | None = None
+    _events: list[dict[str, Any]] | None = None
 
     def __init__(self, wire: WireSpan, memo: Memo | None = None) -> None:
         self._wire = wire
         self.raw = attribute_map(wire.attributes)
         self.memo: Memo = {} if memo is None else memo
-        self.own: dict[str, Any] = {}
-        self.name = wire.name if isinstance(wire.name, str) else ""
         self._opened: dict[str, Any] = {}
-        self._families: dict[str, RawRows] | None = None
-        self._events: list[dict[str, Any]] | None = None
+
+    @property
+    def name(self) -> str:
+        return self._wire.name if isinstance(self._wire.name, str) else ""
 
     @property
     def amp(self) -> WireAmp | None:
@@ -54,7 +58,7 @@ class Attrs:
     def get(self, key: str) -> Any:
         """The value of a key; None when there is none."""
         value = self.raw.get(key)
-        if isinstance(value, msgspec.Raw):
+        if type(value) is msgspec.Raw:
             value = self.raw[key] = plain(value)
         return value
 
@@ -99,22 +103,28 @@ class Attrs:
         return rows if list(rows) == sorted(rows) else dict(sorted(rows.items()))
 
     def _group(self) -> dict[str, RawRows]:
-        families: dict[str, RawRows] = {}
+        groups: dict[Group, list[Any]] = {}
         known = _split
+        last: Group | None = None
+        row: list[Any] = []
         for key, value in self.raw.items():
-            parts = known.get(key, 0)
-            if parts == 0:
-                parts = _remember(key)
-            if parts is not None:
-                family, number, rest = parts  # type: ignore[misc]
-                rows = families.get(family)
-                if rows is None:
-                    rows = families[family] = {}
-                row = rows.get(number)
-                if row is None:
-                    rows[number] = [rest, value]
+            parts = known[key] if key in known else _remember(key)
+            if parts is None:
+                continue
+            group, rest = parts
+            if group is not last:
+                last = group
+                if group in groups:
+                    row = groups[group]
                 else:
-                    row += (rest, value)
+                    row = groups[group] = []
+            row += (rest, value)
+        families: dict[str, RawRows] = {}
+        for (family, number), row in groups.items():
+            if family in families:
+                families[family][number] = row
+            else:
+                families[family] = {number: row}
         return families
 
     def rows(self, prefix: str) -> Rows:
@@ -146,15 +156,18 @@ def rows_of(row: dict[str, Any], prefix: str) -> Rows:
     return dict(sorted(found.items()))
 
 
-def _remember(key: str) -> tuple[str, int, str] | None:
-    """(family, number, rest) of a flat key; None for one that belongs to no family. Keys of all traces repeat."""
+def _remember(key: str) -> tuple[Group, str] | None:
+    """((family, number), rest) of a flat key; None for one that belongs to no family. Keys of all traces repeat."""
     parts = None
     if key.startswith(_FAMILY_STEMS):
         pieces = key.split(".")
         at = next((n for n, piece in enumerate(pieces) if piece.isdecimal() and len(piece) < 7), 0)
         if at:
             rest = pieces[at + 2 :] if pieces[at + 1 : at + 2] in _WRAPPERS else pieces[at + 1 :]
-            parts = (".".join(pieces[:at]) + ".", int(pieces[at]), ".".join(rest))
+            group = (".".join(pieces[:at]) + ".", int(pieces[at]))
+            if len(_groups) < _MAX_KEYS:
+                group = _groups.setdefault(group, group)
+            parts = (group, ".".join(rest))
     if len(_split) < _MAX_KEYS and len(key) < 200:
         _split[key] = parts
     return parts

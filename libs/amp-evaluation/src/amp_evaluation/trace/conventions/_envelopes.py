@@ -161,14 +161,26 @@ def _hands_on(held: Any) -> bool:
 
 def _nested_messages(value: Any, depth: int) -> Iterator[Message]:
     """Messages in a list further down, as pipelines hand them to a component: `{"data": {"agent": {"messages": …`."""
+    for held in _message_lists(value, depth):
+        yield from messages_of(held)
+
+
+def _message_lists(value: Any, depth: int) -> Iterator[list[Any]]:
     if not isinstance(value, dict) or depth > MAX_DEPTH:
         return
     for key, inner in value.items():
         held = opened(inner) if key in _MESSAGE_LISTS else None
         if isinstance(held, list) and held and _holds_messages(held):
-            yield from messages_of(held)
+            yield held
         else:
-            yield from _nested_messages(inner, depth + 1)
+            yield from _message_lists(inner, depth + 1)
+
+
+def conversation_in(value: Any) -> list[Any]:
+    """The first list of messages that a value is or holds, each message opened where it was written as text."""
+    value = opened(value)
+    held = value if isinstance(value, list) and _holds_messages(value) else next(_message_lists(value, 0), [])
+    return [opened(item) for item in held]
 
 
 def user_text_in(value: Any) -> str:

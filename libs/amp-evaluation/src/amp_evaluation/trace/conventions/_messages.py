@@ -342,6 +342,8 @@ def _kind(part: dict[str, Any]) -> Any:
 def _is_call(part: Any) -> bool:
     if not isinstance(part, dict):
         return False
+    if isinstance(part.get("tool_name"), str) and "arguments" in part:
+        return True  # Haystack's, printed: the class that says what it is was lost
     return _kind(part) in _CALL_TYPES or any(
         isinstance(part.get(key), dict) for key in ("toolUse", "function_call", "functionCall", "tool_call")
     )
@@ -350,6 +352,8 @@ def _is_call(part: Any) -> bool:
 def _is_result(part: Any) -> bool:
     if not isinstance(part, dict):
         return False
+    if "result" in part and isinstance(part.get("origin"), dict):
+        return True
     return _kind(part) in _RESULT_TYPES or any(
         isinstance(part.get(key), dict)
         for key in ("toolResult", "function_response", "functionResponse", "tool_call_result")
@@ -418,8 +422,10 @@ def _tool_result(part: dict[str, Any]) -> ToolMessage:
         if isinstance(part.get(key), dict):
             return _tool_result(part[key])
     given = next((part[key] for key in _RESULT_KEYS if part.get(key) is not None), None)
-    failed = part.get("is_error") is True or part.get("status") == "error" or part.get("isError") is True
-    return ToolMessage(result_text(given), call_id(part), _text(part.get("name") or part.get("tool_name")), failed)
+    failed = any(part.get(key) is True for key in ("is_error", "isError", "error")) or part.get("status") == "error"
+    origin = part["origin"] if isinstance(part.get("origin"), dict) else {}
+    name = _text(part.get("name") or part.get("tool_name") or origin.get("tool_name"))
+    return ToolMessage(result_text(given), call_id(part) or call_id(origin), name, failed)
 
 
 _RESULT_KEYS = ("result", "response", "content", "output", "tool_output")

@@ -73,7 +73,7 @@ _MEMBER = re.compile(
 
 
 def printed_members(text: str) -> Any:
-    """Members that were printed without a name around them, as pydantic does (`id='a' source='user'`); None for none."""
+    """Members printed without a name around them, as pydantic does: `id=1 source="user"`; None for anything else."""
     if len(text) > MAX_PRINTED or not re.match(r"[A-Za-z_]\w*=", text):
         return None
     depth, parts, start = 0, [], 0
