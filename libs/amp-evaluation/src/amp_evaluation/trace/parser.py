@@ -35,6 +35,7 @@ from amp_evaluation.trace._spans import (
     TraceMetrics,
     lazily,
 )
+from amp_evaluation.trace._told import Told, told_by
 from amp_evaluation.trace._tools import build_tools, last_user
 from amp_evaluation.trace.conventions._facts import documents_of
 from amp_evaluation.trace.models import Trace
@@ -68,14 +69,15 @@ def parse_trace_for_evaluation(
     wire = wire_trace(otel)
     nodes, orphans = build_nodes(wire.spans or (), mapping)
     calls = read_calls(nodes)
-    extra = build_tools(nodes, calls)
+    told = told_by(nodes) if not calls else None
+    extra = build_tools(nodes, [told.node] if told is not None else calls)
     roots = [node for node in nodes if node.parent is None]
     trace = Trace(otel.traceId, root_missing=orphans > 0 and not any(node.is_root for node in nodes), cut=otel.cut)
     trace.timestamp = moment(wire.startTime) or next((node.start for node in nodes if node.start is not None), None)
     trace.input = trace_input(roots, calls, plain(wire.input))
     trace.output = trace_output(roots, calls, plain(wire.output))
     trace.spans = _build_spans(nodes, extra, calls, filter_infrastructure)
-    trace.metrics = _metrics(wire, nodes, calls)
+    trace.metrics = _metrics(wire, nodes, calls, told)
     trace.content_captured = bool(trace.input or trace.output) or _any_text(trace.spans) or _embedded_text(nodes)
     trace.initialization_only = _only_creates(nodes)
     reason = failure(nodes, roots, trace.output, trace.content_captured)
@@ -208,11 +210,11 @@ def sum_usage(nodes: Iterable[Node]) -> TokenUsage | None:
     )
 
 
-def _metrics(wire: WireTrace, nodes: list[Node], calls: list[Node]) -> TraceMetrics:
+def _metrics(wire: WireTrace, nodes: list[Node], calls: list[Node], told: Told | None) -> TraceMetrics:
     embeddings = [node for node in nodes if node.kind == "embedding"]
     for node in embeddings:
         node.usage = node.read("usage")
-    usage = sum_usage((*calls, *embeddings))
+    usage = sum_usage((*calls, *embeddings)) or (told.usage if told is not None else None)
     duration, known = _duration(wire, nodes)
     status = wire.status
     counted = status.get("errorCount") if isinstance(status, dict) else None
