@@ -802,7 +802,8 @@ def show_results(result: RunResult, state: RunState) -> None:
 def conclude(errors: Sequence[str], publication: Publication) -> int:
     """The last lines of the log, and the exit code: 1 goes before 3."""
     for error in errors:
-        log.error("%s", error)
+        if not getattr(error, "is_logged", False):
+            log.error("%s", error)
     complete = publication.stored == publication.total
     missing = ", ".join(f"{count} of {name!r}" for name, count in publication.missing.items())
     log.log(

@@ -8,17 +8,22 @@ __all__ = ["EvaluatorReport", "JudgeUsage", "RunError"]
 
 
 class RunError(str):
-    """An error of the run, as text; `repeat_may_help` tells an outage from what stays wrong."""
+    """An error of the run, as text; `repeat_may_help` tells an outage from what stays wrong.
+
+    `is_logged`: the log has it already, from the moment when it came up.
+    """
 
     repeat_may_help: bool
+    is_logged: bool
 
-    def __new__(cls, text: str, *, repeat_may_help: bool) -> RunError:
+    def __new__(cls, text: str, *, repeat_may_help: bool, is_logged: bool = False) -> RunError:
         made = super().__new__(cls, text)
         made.repeat_may_help = repeat_may_help
+        made.is_logged = is_logged
         return made
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, bool]]:
-        return (str(self),), {"repeat_may_help": self.repeat_may_help}
+        return (str(self),), {"repeat_may_help": self.repeat_may_help, "is_logged": self.is_logged}
 
 
 @dataclass(slots=True)

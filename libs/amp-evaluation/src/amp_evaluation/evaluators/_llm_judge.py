@@ -202,7 +202,8 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
             report.usage += [usage] if usage else []
             stopped = client.outage(self.model) if stopped is None and usage else stopped
         if stopped is not None:
-            report.errors.append(RunError(f"{self.name}: {stopped}", repeat_may_help=stopped.repeat_may_help))
+            text = f"{self.name}: {stopped}"
+            report.errors.append(RunError(text, repeat_may_help=stopped.repeat_may_help, is_logged=True))
         self._disconnect()
         return report
 
