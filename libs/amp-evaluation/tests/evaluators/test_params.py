@@ -29,7 +29,7 @@ class Sized(Protocol):
 
 
 def param(hint: Any, **declared: Any) -> ParamSpec:
-    return ParamSpec(**declared).bound("p", hint, {"Colour": Colour})
+    return ParamSpec(**declared).bound("p", hint, {"Colour": Colour, "Itself": "Itself"})
 
 
 ACCEPTED = [
@@ -64,6 +64,7 @@ ACCEPTED = [
     pytest.param("float", 3, 3.0, id="a hint as text"),
     pytest.param("Colour", "red", Colour.RED, id="a hint as text, of a name around it"),
     pytest.param("Optional[int]", None, None, id="a hint as text that uses typing"),
+    pytest.param("Itself", object, object, id="a hint as text that names a text"),
     pytest.param("NotThere", object, object, id="a hint of names that aren't there checks nothing"),
     pytest.param(Sized, 3, 3, id="a protocol that can't be checked"),
     pytest.param(abc.Callable[[int], int], abs, abs, id="a function"),
@@ -306,7 +307,7 @@ SCHEMAS = [
     pytest.param(int | float, {"default": 1}, {"type": "float", "default": 1}, id="int or float is a float"),
     pytest.param(int | None, {"default": None}, {"type": "integer"}, id="no default to show"),
     pytest.param(Any, {"default": 0.5}, {"type": "float", "default": 0.5}, id="by the default, without a hint"),
-    pytest.param(Any, {"default": object}, {"type": "string", "default": object}, id="else a string"),
+    pytest.param(abc.Callable[[], int], {}, {"type": "string", "required": True}, id="else a string"),
     pytest.param(
         str, {"enum": ["a"], "default": "a"}, {"type": "string", "default": "a", "enum_values": ["a"]}, id="own"
     ),

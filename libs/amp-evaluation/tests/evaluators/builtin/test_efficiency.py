@@ -1,5 +1,6 @@
 """Rules on time, tokens and iterations."""
 
+import math
 from typing import Any
 
 import pytest
@@ -53,6 +54,10 @@ class TestLatency:
     def test_parts_of_a_millisecond_are_shown(self) -> None:
         found = score_of("latency_performance", trace(total_duration_ms=0.44), max_latency_ms=0)
         assert found.explanation == "took 0.4 ms; limit 0 ms"
+
+    def test_no_limit_at_all_is_a_limit_too(self) -> None:
+        found = score_of("latency_performance", trace(total_duration_ms=10.0), max_latency_ms=math.inf)
+        assert (found.score, found.explanation) == (1.0, "took 10 ms; limit inf ms")
 
     @given(st.floats(0, 1e9), st.floats(0, 1e9), st.floats(0, 1e7))
     def test_slower_is_never_better(self, one: float, other: float, limit: float) -> None:

@@ -36,7 +36,7 @@ class RuleEvaluator(BaseEvaluator):
 
 def figure(number: float) -> str:
     """A number as people write it: no decimals where there are none, one elsewhere."""
-    return str(int(number)) if number == int(number) else f"{number:.1f}"
+    return f"{number:.1f}".removesuffix(".0")
 
 
 def listed(names: Iterable[str]) -> str:
