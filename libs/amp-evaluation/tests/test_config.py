@@ -153,3 +153,12 @@ def test_importing_reads_no_variable() -> None:
     environment = {**os.environ, "AMP_MONITOR_MAX_CONCURRENCY": "abc"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["**********", "late"]
+
+
+def test_settings_can_come_from_a_mapping_with_given_values_on_top() -> None:
+    env = {"AMP_ORGANIZATION": "acme", "AMP_AGENT": "", "AMP_MONITOR_MAX_CONCURRENCY": "3", "PATH": "/"}
+    config = Config.from_env(env, agent={"project": "shop"}, monitor={"max_concurrency": 5})
+    assert config.agent == AgentConfig(organization="acme", project="shop")
+    assert config.monitor.max_concurrency == 5
+    with pytest.raises(ConfigError, match="AMP_MONITOR_MAX_CONCURRENCY='0'"):
+        Config.from_env({"AMP_MONITOR_MAX_CONCURRENCY": "0"})

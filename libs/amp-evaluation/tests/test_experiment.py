@@ -122,6 +122,19 @@ def test_each_trial_is_paired_with_its_task(by_attributes: bool) -> None:
     assert [answer.output for answer in result.metadata["invocations"].values()] == ["aa", "aa", "bb", "bb"]
 
 
+def test_judges_score_with_the_task_too() -> None:
+    class Judge(Matches):
+        name = "judge"
+        is_concurrent = True
+
+    world, clock = World(), Clock()
+    runner = Experiment([Judge()], world, config=CONFIG, trace_fetcher=world, clock=clock, sleep=clock.sleep)
+    scores = runner.run(dataset("a", "b")).scores["judge"].individual_scores
+    assert [score.task_context.task_id for score in scores if score.task_context] == ["ka", "kb"]
+    assert all(score.task_context and score.task_context.trial_id for score in scores)
+    assert [score.score for score in scores] == [1.0, 1.0]
+
+
 def test_calls_carry_task_and_trial_for_http_and_for_opentelemetry() -> None:
     world = World()
     experiment(world, Clock()).run(dataset("a"))

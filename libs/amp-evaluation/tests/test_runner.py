@@ -22,7 +22,7 @@ from amp_evaluation.errors import RefusedError, TraceSourceError, TransientError
 from amp_evaluation.evaluators.base import BaseEvaluator
 from amp_evaluation.models import EvalMode, EvalResult, EvaluatorReport, EvaluatorScore, JudgeUsage, RunError
 from amp_evaluation.runner import BaseRunner, Monitor, Progress, RunResult
-from amp_evaluation.trace import LLMSpan, Trace
+from amp_evaluation.trace import AgentTrace, LLMSpan, Trace
 from amp_evaluation.trace.fetcher import OTELTrace
 
 START = datetime(2026, 1, 15, tzinfo=UTC)
@@ -188,6 +188,33 @@ def test_a_run_over_given_traces_has_every_field() -> None:
     assert result.metadata["start_time"] is START
     assert result.metadata["end_time"] == "2026-01-16"
     assert (result.metadata["traces_found"], result.metadata["traces_sampled"]) == (4, 4)
+
+
+def test_evaluators_of_equal_items_share_one_table_of_them() -> None:
+    class Agents(BaseEvaluator):
+        def evaluate(self, agent: AgentTrace) -> float:
+            return 1.0
+
+    class Others(Agents):
+        pass
+
+    two_calls = [LLMSpan("s1", None, START), LLMSpan("s2", None, START)]
+    result = Monitor([Agents(), Calls(), Others()], config()).run(traces=[make(0, spans=two_calls), make(1)])
+    tables = [result.scores[name].items_per_trace for name in ("Agents", "calls", "Others")]
+    assert tables == [{"t0": 1, "t1": 1}, {"t0": 2, "t1": 1}, {"t0": 1, "t1": 1}]
+
+
+def test_repeated_texts_are_held_once_however_many_others_there_are() -> None:
+    class Talker(Length):
+        def evaluate(self, trace: Trace) -> EvalResult:
+            number = int(trace.trace_id[1:])
+            return EvalResult(1.0, explanation=f"said {'the same' if number % 2 else number}")
+
+    scores = Monitor([Talker()], config()).run(traces=[make(n) for n in range(10_000)]).scores["length"]
+    same = [score.explanation for score in scores.individual_scores[1::2]]
+    assert set(same) == {"said the same"}
+    assert len({id(text) for text in same}) <= 4
+    assert scores.individual_scores[9_998].explanation == "said 9998"
 
 
 def test_an_empty_list_means_no_traces() -> None:
@@ -410,10 +437,10 @@ def test_rules_alone_run_in_the_calling_thread() -> None:
 
     evaluator = Where()
     evaluator.seen = set()
-    before = threading.active_count()
+    before = set(threading.enumerate())
     Monitor([evaluator], config()).run(traces=[make(0), make(1)])
     assert evaluator.seen == {threading.get_ident()}
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.parametrize(
