@@ -141,8 +141,8 @@ class TraceStore:
         else:
             near = [found for trace in self.traces[low:] if (found := self._pass(trace, start, end))]
             far, total = [], len(near)
-        near.sort(key=lambda found: self._order_key(found.start, found.trace.trace_id))
-        return (near + far)[:limit], total
+        page = sorted(near + far, key=lambda found: self._order_key(found.start, found.trace.trace_id))
+        return page[:limit], total
 
     def _pass(self, trace: StoredTrace, start: int, end: int) -> Found | None:
         if self._stored(trace.start) >= start and self._stored(trace.end) <= end:

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 from amp_evaluation._time import format_rfc3339
 from amp_evaluation.errors import BodyCutError, PeerTimeoutError, RefusedError, TransientError
 from amp_evaluation.http import BodyTooLargeError, HttpClient, Reply, TokenProvider
+from amp_evaluation.trace._asks import Ask
 from amp_evaluation.trace._fetch_report import FetchReport
 from amp_evaluation.trace._page_size import HEAVY_REPLY_BYTES, LEAST_PAGE, PageSizer
-from amp_evaluation.trace._paging import Ask
 from amp_evaluation.trace._windows import Window
 from amp_evaluation.trace._wire import Page, decode_page
 

@@ -16,83 +16,21 @@ from how the traces API behaves:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from amp_evaluation._time import floor_to
+from amp_evaluation.trace._asks import Ask, Asking, Detour, Facts, Gap
 from amp_evaluation.trace._page_size import LEAST_PAGE, MAX_PAGE
 
-__all__ = ["Ask", "Facts", "Gap", "Walk"]
+__all__ = ["Walk"]
 
 MICROSECOND = timedelta(microseconds=1)
 MILLISECOND = timedelta(milliseconds=1)
 SECOND = timedelta(seconds=1)
+MANY_SMALL_STEPS = 20  # one after the other: then a whole millisecond at once, with what it costs
 SECOND_LOOKS = 5  # how often a failing page may turn out well after all, before it counts as failing
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One request: traces from ``start`` on, at most ``limit``.
-
-    ``least`` is the size down to which a smaller page is as useful. A probe is not retried: its failure is
-    what is asked about.
-    """
-
-    start: datetime
-    limit: int
-    least: int = LEAST_PAGE
-    probe: bool = False
-
-
-@dataclass(slots=True)
-class Facts:
-    """What came: ids and start times in the page's order, how many ids are new, the reply's total.
-
-    ``limit`` is the size that was asked for in the end.
-    """
-
-    limit: int
-    ids: list[str]
-    starts: list[datetime | None]
-    fresh: int
-    total: int | None
-
-    @property
-    def full(self) -> bool:
-        return len(self.ids) >= self.limit
-
-    @property
-    def complete(self) -> bool:
-        """Short, and all that the service says there is."""
-        return not self.full and (self.total is None or len(self.ids) >= self.total)
-
-    def edge(self) -> tuple[str, datetime] | None:
-        """Id and start of the last trace that has a readable start."""
-        for trace_id, start in zip(reversed(self.ids), reversed(self.starts), strict=True):
-            if start is not None:
-                return trace_id, start
-        return None
-
-    def before(self, moment: datetime) -> int:
-        return sum(1 for start in self.starts if start is not None and start < moment)
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A stretch [start, end) that can't be read to its end. ``lost`` is how many traces, when it is known.
-
-    ``failing``: pages that touch it fail; else more traces share one time than a page can hold.
-    """
-
-    start: datetime
-    end: datetime
-    failing: bool
-    lost: int | None = None
-
-
-Asking = Generator[Ask, Facts | None, None]
-Detour = Generator[Ask, Facts | None, bool]  # returns whether the walk ends with it
 
 
 @dataclass(slots=True)
@@ -118,35 +56,41 @@ class Walk:
     _edge: tuple[str, datetime] | None = None
     _checks_edges: bool = True
     _second_looks: int = SECOND_LOOKS
+    _small_steps: int = 0
+    _limit: int = LEAST_PAGE
+    _works: int = 0
 
     def __post_init__(self) -> None:
         self.cursor = floor_to(self.start, MILLISECOND)
 
     def asks(self) -> Asking:
-        limit, works = self.page_limit(), 0
-        while True:
-            facts = yield Ask(self.cursor, limit, least=max(LEAST_PAGE, works + 1))
+        self._start_over()
+        ended = False
+        while not ended:
+            facts = yield Ask(self.cursor, self._limit, least=max(LEAST_PAGE, self._works + 1))
             if facts is None:
-                ended = yield from self._pass_failure(max(1, works), limit)
+                ended = yield from self._pass_failure(max(1, self._works), self._limit)
+                self._start_over()
             elif self._rounded_up(facts):
                 self.discarded = True
-                continue
             else:
-                works = facts.limit
-                if self._ends(facts):
-                    return
-                if not self._move(facts):
-                    if facts.limit < MAX_PAGE:
-                        limit = min(MAX_PAGE, facts.limit * 2)
-                        continue
-                    if facts.fresh:
-                        continue
-                    ended = yield from self._step_on(facts)
-                else:
-                    ended = False
-            if ended:
-                return
-            limit, works = self.page_limit(), 0
+                ended = yield from self._take(facts)
+
+    def _start_over(self) -> None:
+        """From a new cursor: the usual size, and no page that is known to come."""
+        self._limit, self._works = self.page_limit(), 0
+
+    def _take(self, facts: Facts) -> Detour:
+        if self._ends(facts):
+            return True
+        if self._move(facts):
+            self._start_over()
+            return False
+        self._works = facts.limit
+        if facts.limit < MAX_PAGE or facts.fresh:
+            self._limit = min(MAX_PAGE, facts.limit * 2)
+            return False
+        return (yield from self._step_on(facts))
 
     def _ends(self, facts: Facts) -> bool:
         edge = facts.edge()
@@ -171,7 +115,8 @@ class Walk:
         if edge is None or not self._checks_edges:
             return False
         first = next((start for start in facts.starts if start is not None), None)
-        if edge[0] in facts.ids or (first is not None and first < floor_to(edge[1], MILLISECOND) + MILLISECOND):
+        among_ties = first is not None and first < floor_to(edge[1], MILLISECOND) + MILLISECOND
+        if among_ties or edge in zip(facts.ids, facts.starts, strict=True):  # a later fragment of it isn't it
             self._edge = None
             return False
         back = floor_to(self.cursor, SECOND)
@@ -192,6 +137,9 @@ class Walk:
             facts = yield Ask(self.cursor, middle, least=middle, probe=True)
             if facts is None:
                 fails = middle
+            elif self._rounded_up(facts):
+                self.discarded = True
+                return False
             elif self._ends(facts):
                 return True
             else:
@@ -203,63 +151,88 @@ class Walk:
         step = MILLISECOND
         while True:
             high = min(begin + step, self.end)
-            if (yield Ask(high, LEAST_PAGE, probe=True)) is not None:
+            if (yield from self._leads_on(high)):
                 break
             if high >= self.end:
                 self.dead = True
                 return True
             low, step = high, step * 2
-        self.discarded = True
         if self._second_looks and (yield Ask(begin, fails, least=fails, probe=True)) is not None:
             self.discarded = True  # it was the service, not a trace
             self._second_looks -= 1
             return False
         while high - low > MICROSECOND:
             middle = low + (high - low) // 2
-            if (yield Ask(middle, LEAST_PAGE, probe=True)) is None:
-                low = middle
-            else:
-                self.discarded = True
+            if (yield from self._leads_on(middle)):
                 high = middle
-        self.gaps.append(Gap(begin, high, failing=True))
+            else:
+                low = middle
+        blurred = SECOND if self._grain is SECOND else timedelta(0)  # a query that is rounded up skips so much
+        self.gaps.append(Gap(begin, high + blurred, failing=True))
         self.cursor, self._edge = high, None
+        return False
+
+    def _leads_on(self, start: datetime) -> Detour:
+        """Whether a page from ``start`` brings something new, or the end. Looks only: nothing is taken from it."""
+        limit = LEAST_PAGE
+        while (facts := (yield Ask(start, limit, least=limit, probe=True))) is not None:
+            self.discarded = True
+            if facts.fresh or facts.complete or limit == MAX_PAGE:
+                return True
+            limit = min(MAX_PAGE, limit * 2)  # fragments of known traces, or more of them at one time
         return False
 
     # --- more traces at one time than a page holds ----------------------------------------------------
 
     def _step_on(self, stuck: Facts) -> Detour:
         """Past a page of the largest size that brought nothing new."""
-        begin = self.cursor
-        for step in _steps(endless=stuck.full):
-            if begin + step > self.end:
-                break
-            facts = yield Ask(begin + step, MAX_PAGE, least=MAX_PAGE)
+        for target, wide in self._targets(stuck):
+            facts = yield Ask(target, MAX_PAGE, least=MAX_PAGE)
             if facts is None or not (facts.fresh or facts.complete):
                 continue
-            self._note_lost(stuck, facts, begin + step)
-            self.cursor = begin + step
+            lost = _lost_between(stuck, facts, target)
+            if wide and lost != 0:
+                self.discarded = True
+                continue
+            if lost != 0:
+                self.gaps.append(Gap(self.cursor, target, failing=False, lost=lost))
+            self._small_steps = self._small_steps + 1 if target - self.cursor == MICROSECOND else 0
+            self.cursor = target
+            self._limit, self._works = MAX_PAGE, 0
             if self._ends(facts):
                 return True
-            self._move(facts)
+            if self._move(facts):
+                self._start_over()
             return False
         if stuck.full:
-            self.gaps.append(Gap(begin, self.end, failing=False))
+            self.gaps.append(Gap(self.cursor, self.end, failing=False))
         self.short_of_total = not stuck.full
         return True
 
-    def _note_lost(self, stuck: Facts, facts: Facts, reached: datetime) -> None:
-        """How many traces lie between the stuck page and where it goes on, beyond those that it held."""
-        if stuck.total is None or facts.total is None:
-            lost = None
-        else:
-            lost = max(0, stuck.total - facts.total - stuck.before(reached))
-        if lost != 0:
-            self.gaps.append(Gap(self.cursor, reached, failing=False, lost=lost))
+    def _targets(self, stuck: Facts) -> Iterator[tuple[datetime, bool]]:
+        """Where to go on: the exact start of the page's last trace, for a store that orders finer than a
+        millisecond (a wide step: only good when the totals say that it skips nothing), else ever further on."""
+        edge = stuck.edge()
+        if edge is not None and edge[1] > self.cursor:
+            yield edge[1], True
+        for step in _steps(small=self._small_steps < MANY_SMALL_STEPS, endless=stuck.full):
+            if self.cursor + step > self.end:
+                return
+            yield self.cursor + step, False
 
 
-def _steps(*, endless: bool) -> Iterator[timedelta]:
+def _lost_between(stuck: Facts, facts: Facts, reached: datetime) -> int | None:
+    """How many traces lie between a stuck page and where it went on, beyond those that it held."""
+    if stuck.total is None or facts.total is None:
+        return None
+    return max(0, stuck.total - facts.total - stuck.before(reached))
+
+
+def _steps(*, small: bool, endless: bool) -> Iterator[timedelta]:
     """One unit of each resolution that stores have; when ``endless``, growing from there."""
-    yield from (MICROSECOND, MILLISECOND, SECOND)
+    if small:
+        yield MICROSECOND
+    yield from (MILLISECOND, SECOND)
     step = SECOND
     while endless:
         step *= 2

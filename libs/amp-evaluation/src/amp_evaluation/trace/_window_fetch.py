@@ -12,11 +12,12 @@ from datetime import timedelta
 from amp_evaluation._reports import RunError
 from amp_evaluation._time import format_rfc3339, parse_rfc3339
 from amp_evaluation.errors import TransientError
+from amp_evaluation.trace._asks import Ask, Asking, Facts, Gap
 from amp_evaluation.trace._export import Answer, Export
 from amp_evaluation.trace._fetch_report import FetchReport
 from amp_evaluation.trace._otel import wire_trace
 from amp_evaluation.trace._page_size import PAGE_BYTES
-from amp_evaluation.trace._paging import Ask, Asking, Facts, Gap, Walk
+from amp_evaluation.trace._paging import Walk
 from amp_evaluation.trace._prefetch import Ahead
 from amp_evaluation.trace._windows import Window
 from amp_evaluation.trace._wire import OTELTrace
