@@ -1,4 +1,8 @@
-"""A trace on its way into the child."""
+"""A trace on its way into the child.
+
+The parsed trace is pickled. The other way, sending the undecoded wire record and parsing it again in the child, was
+measured too: moving the record costs half as much, but parsing once more costs over twice of what is saved.
+"""
 
 from __future__ import annotations
 
