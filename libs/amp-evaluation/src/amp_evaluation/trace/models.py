@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from amp_evaluation.trace._agents import (
     AgentStep,
@@ -44,6 +45,7 @@ from amp_evaluation.trace._spans import (
 from amp_evaluation.trace._steps import build_agent_trace, new_messages
 from amp_evaluation.trace._texts import format_evidence, format_spans
 from amp_evaluation.trace._tree import own_spans, subtree
+from amp_evaluation.trace.atif import trace_to_atif
 
 __all__ = [
     "AgentMetrics",
@@ -145,6 +147,10 @@ class Trace:
 
     def _create_agent_trace(self, agent_span_id: str) -> AgentTrace:
         return self.create_agent_trace(agent_span_id)
+
+    def to_atif(self) -> dict[str, Any]:
+        """The run as an ATIF trajectory (Agent Trajectory Interchange Format 1.8), ready for `json.dumps`."""
+        return trace_to_atif(self)
 
     def format_spans(self) -> str:
         """The tree of spans, one line each, parts cut at 100 to 500 characters; "(no spans)" without any."""
