@@ -76,7 +76,7 @@ class JudgeStoppedError(JudgeError):
         self.whole_provider = whole_provider
 
     def again(self) -> JudgeStoppedError:
-        """A fresh one: an exception that is raised for each of many items gathers their frames, and traces with them."""
+        """A fresh one: raised for each of many items, one exception would gather all their frames and traces."""
         return JudgeStoppedError(str(self), repeat_may_help=self.repeat_may_help, whole_provider=self.whole_provider)
 
 
