@@ -239,6 +239,8 @@ def decode_message(item: dict[str, Any], default: str = "user") -> list[Message]
             return [UserMessage(content)]
         if role == "assistant":
             return [AssistantMessage(content, _calls_of(item))]
+        if role == "tool":
+            return [ToolMessage(content, item.get("tool_call_id") or "", item.get("name") or "")]
         if role == "system":
             return [SystemMessage(content)]
     return _decode_any(_unfold(item), default)

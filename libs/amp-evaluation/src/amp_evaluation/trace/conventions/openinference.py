@@ -82,20 +82,19 @@ def _messages(a: Attrs, prefix: str, default: str) -> list[Message]:
 
 
 def _message(item: dict[str, Any], default: str) -> list[Message]:
-    made: dict[str, Any] = {"role": item.get("role") or default, "content": item.get("content")}
-    for key in ("tool_call_id", "name"):
-        if item.get(key):
-            made[key] = item[key]
+    if not item.get("role"):
+        item["role"] = default
     if item.keys() <= _PLAIN_ROW:
-        return decode_message(made, default)
-    if item.get("content") in (None, "") and (parts := rows_of(item, "contents.")):
+        return decode_message(item, default)
+    made: dict[str, Any] = {key: item[key] for key in _PLAIN_ROW if item.get(key)}
+    if "content" not in made and (parts := rows_of(item, "contents.")):
         made["content"] = [_part(part) for part in parts.values()]
     calls = [_call(call) for call in rows_of(item, "tool_calls.").values()]
     if item.get("function_call_name"):
         calls.append({"name": item["function_call_name"], "arguments": item.get("function_call_arguments_json")})
     if calls:
         made["tool_calls"] = calls
-    return decode_message(made, default)
+    return decode_message({"content": "", **made}, default)
 
 
 _PLAIN_ROW = frozenset({"role", "content", "tool_call_id", "name"})
@@ -107,11 +106,10 @@ def _part(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _call(row: dict[str, Any]) -> dict[str, Any]:
-    call = {key.removeprefix("tool_call."): value for key, value in row.items()}
     return {
-        "id": call.get("id"),
-        "name": call.get("function.name") or call.get("name"),
-        "arguments": call.get("function.arguments", call.get("arguments")),
+        "id": row.get("tool_call.id") or row.get("id"),
+        "name": row.get("tool_call.function.name") or row.get("tool_call.name") or row.get("name"),
+        "arguments": row.get("tool_call.function.arguments", row.get("tool_call.arguments")),
     }
 
 
