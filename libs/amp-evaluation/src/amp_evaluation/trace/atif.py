@@ -8,6 +8,7 @@ What a trace doesn't tell is left out: costs, reasoning; the agent's version is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -21,7 +22,9 @@ from amp_evaluation.trace._agents import (
     UserInputStep,
     as_text,
 )
-from amp_evaluation.trace._spans import AgentSpan, LLMSpan, Span, TokenUsage, ToolDefinition, TraceMetrics
+from amp_evaluation.trace._spans import AgentSpan, LLMSpan, Span, TokenUsage, ToolDefinition, ToolSpan, TraceMetrics
+from amp_evaluation.trace._steps import build_agent_trace
+from amp_evaluation.trace._tree import own_spans
 
 SCHEMA_VERSION: Final = "ATIF-v1.8"
 UNKNOWN: Final = "unknown"
@@ -49,6 +52,17 @@ class TraceLike(Protocol):
 def trace_to_atif(trace: TraceLike) -> Json:
     """The trajectory as JSON-ready dicts: valid for `harbor.models.trajectories.Trajectory`."""
     return _Writer(trace).root()
+
+
+@dataclass
+class _Part:
+    """Some spans of a trace, to be seen as one agent's run."""
+
+    trace_id: str
+    spans: list[Span]
+    metrics: TraceMetrics
+    input: str = ""
+    output: str = ""
 
 
 class _Writer:
@@ -89,16 +103,14 @@ class _Writer:
         return found
 
     def calls_in_tool(self, step: ToolExecutionStep, calls: list[LLMSpan]) -> Json:
-        """LLM calls that ran inside a tool without an agent around them."""
-        said: list[AgentStep] = [
-            LLMReasoningStep(
-                call.output, [ToolCallInfo(c.id, c.name, c.arguments) for c in call.tool_calls], call.span_id
-            )
-            for call in calls
-        ]
+        """What ran inside a tool without an agent around it: model calls, and the tools that they called."""
+        tool = _owner(calls[0], {span.span_id: span for span in self.trace.spans}, ToolSpan)
+        inside = own_spans(self.trace.spans, tool.span_id, stop=(ToolSpan, AgentSpan)) if tool else list(calls)
         usage = sum((call.metrics.token_usage for call in calls), TokenUsage())
-        view = AgentTrace(calls[0].span_id, steps=said, agent_name=step.tool_name, model=calls[0].model)
-        view.metrics.token_usage, view.metrics.usage_known = usage, any(call.metrics.usage_known for call in calls)
+        known = any(call.metrics.usage_known for call in calls)
+        part = _Part(self.trace.trace_id, inside, TraceMetrics(token_usage=usage, usage_known=known))
+        view = build_agent_trace(part, "")
+        view.agent_name = step.tool_name
         return self.trajectory(view, calls[0].span_id, calls[0].start_time)
 
     def unique(self, name: str) -> str:
@@ -174,7 +186,7 @@ class _Steps:
 
     def _inside(self, step: ToolExecutionStep) -> Iterator[Json]:
         for nested in step.nested_traces:
-            if isinstance(nested, AgentTrace):
+            if isinstance(nested, AgentTrace) and (nested.steps or nested.input or nested.output):
                 yield self.writer.trajectory(nested, nested.agent_id, self.writer.starts.get(nested.agent_id))
         calls = [nested for nested in step.nested_traces if isinstance(nested, LLMSpan)]
         if calls:
@@ -206,8 +218,8 @@ def _with_ends(view: AgentTrace) -> Iterable[AgentStep]:
 def _main_agent(spans: list[Span]) -> str:
     """The agent whose run the trace is: the only outermost one; "" (the whole trace) for several or none."""
     by_id = {span.span_id: span for span in spans}
-    tops = [span.span_id for span in spans if isinstance(span, AgentSpan) and _owner(span, by_id) is None]
-    return tops[0] if len(tops) == 1 else ""
+    tops = [span for span in spans if isinstance(span, AgentSpan) and _owner(span, by_id, AgentSpan, ToolSpan) is None]
+    return tops[0].span_id if len(tops) == 1 else ""
 
 
 def _speakers(spans: list[Span]) -> dict[str, str]:
@@ -215,17 +227,17 @@ def _speakers(spans: list[Span]) -> dict[str, str]:
     if sum(isinstance(span, AgentSpan) for span in spans) < 2:
         return {}
     by_id = {span.span_id: span for span in spans}
-    owners = {span.span_id: _owner(span, by_id) for span in spans if isinstance(span, LLMSpan)}
-    return {call: agent.name for call, agent in owners.items() if agent is not None}
+    owners = {span.span_id: _owner(span, by_id, AgentSpan, ToolSpan) for span in spans if isinstance(span, LLMSpan)}
+    return {call: owner.name for call, owner in owners.items() if isinstance(owner, AgentSpan)}
 
 
-def _owner(span: Span, by_id: dict[str, Span]) -> AgentSpan | None:
-    """The nearest agent around a span."""
+def _owner(span: Span, by_id: dict[str, Span], *kinds: type[Span]) -> Span | None:
+    """The nearest span around one that is of these kinds."""
     seen: set[str] = set()
     while span.parent_span_id in by_id and span.parent_span_id not in seen:
         seen.add(span.parent_span_id)
         span = by_id[span.parent_span_id]
-        if isinstance(span, AgentSpan):
+        if isinstance(span, kinds):
             return span
     return None
 
