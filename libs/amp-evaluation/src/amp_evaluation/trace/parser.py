@@ -83,7 +83,14 @@ def parse_trace_for_evaluation(
     reason = failure(nodes, roots, trace.output, trace.content_captured)
     trace.failed, trace.failure_reason = reason is not None, reason or ""
     trace.notes = _notes(trace, nodes, orphans, extra)
+    _untie(nodes)
     return trace
+
+
+def _untie(nodes: list[Node]) -> None:
+    """Leave no reference cycle: what spans still read lazily, and with it their whole page, goes with the trace."""
+    for node in nodes:
+        node.parent = node.span = None
 
 
 def _only_creates(nodes: list[Node]) -> bool:
