@@ -171,7 +171,8 @@ def _tree_line(node: Json) -> str:
         parts.append(f"-> {_one_line(node['output'], 100)}")
     if node.get("error"):
         parts.append(f"ERROR: {_one_line(node['error'], 200)}")
-    return "  " * min(node["depth"], 40) + " ".join(part for part in parts if part)
+    indent: int = min(node["depth"], 40)
+    return "  " * indent + " ".join(part for part in parts if part)
 
 
 def _tool_line(number: int, tool: Json) -> str:

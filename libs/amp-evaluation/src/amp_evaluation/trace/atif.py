@@ -105,7 +105,9 @@ class _Writer:
     def calls_in_tool(self, step: ToolExecutionStep, calls: list[LLMSpan]) -> Json:
         """What ran inside a tool without an agent around it: model calls, and the tools that they called."""
         tool = _owner(calls[0], {span.span_id: span for span in self.trace.spans}, ToolSpan)
-        inside = own_spans(self.trace.spans, tool.span_id, stop=(ToolSpan, AgentSpan)) if tool else list(calls)
+        inside: list[Span] = [*calls]
+        if tool is not None:
+            inside = own_spans(self.trace.spans, tool.span_id, stop=(ToolSpan, AgentSpan))
         usage = sum((call.metrics.token_usage for call in calls), TokenUsage())
         known = any(call.metrics.usage_known for call in calls)
         part = _Part(self.trace.trace_id, inside, TraceMetrics(token_usage=usage, usage_known=known))
