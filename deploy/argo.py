@@ -19,6 +19,7 @@ from jsonschema import Draft202012Validator
 Node = Any  # a YAML document is a tree of dicts, lists and scalars
 
 REFERENCE = re.compile(r"\{\{\s*([^}]*?)\s*\}\}")
+RESOURCES = {"cpu", "memory", "ephemeral-storage"}
 KUBELET = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 
@@ -189,6 +190,8 @@ def _binding_faults(document: dict[str, Node]) -> Iterator[str]:
     container = template.get("container") or {}
     if not container.get("command"):
         yield "command is not set: Argo would ask the image's registry"
+    asked = {name for amounts in (container.get("resources") or {}).values() for name in amounts}
+    yield from (f"{name} is no resource" for name in sorted(asked - RESOURCES))
     volumes = {volume["name"] for volume in template.get("volumes", [])}
     mounted = {mount["name"] for mount in container.get("volumeMounts", [])}
     yield from (f"volume {name} does not exist" for name in sorted(mounted - volumes))

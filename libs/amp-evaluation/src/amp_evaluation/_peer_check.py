@@ -106,7 +106,7 @@ def _tried(peer: str, call: Callable[[], str], where: str) -> PeerCheck:
     try:
         return PeerCheck(peer=peer, passed=True, detail=call())
     except PeerError as error:
-        advice = _advice(error, where) if error.role == peer else f"mend the {error.role} first"
+        advice = _advice(error, where) if peer.startswith(error.role) else f"mend the {error.role} first"
         return PeerCheck(peer=peer, passed=False, detail=str(error), advice=advice)
     except AmpEvaluationError as error:
         return PeerCheck(peer=peer, passed=False, detail=str(error), advice=where)
