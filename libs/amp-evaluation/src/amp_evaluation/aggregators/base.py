@@ -43,7 +43,7 @@ def _mean(scores: Sequence[float]) -> float:
 
 
 def _variance(scores: Sequence[float]) -> float:
-    if len(scores) == 1 or min(scores) == max(scores):
+    if min(scores) == max(scores):  # one score, too: a sample of one has no spread
         return 0.0
     mean = math.fsum(scores) / len(scores)
     return math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
@@ -55,7 +55,7 @@ def _percentile(percent: float) -> AggregationFunction:
         place = (len(ordered) - 1) * percent / 100
         below = math.floor(place)
         low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
-        return min(low + (high - low) * (place - below), high)
+        return low + (high - low) * (place - below)
 
     return percentile
 
