@@ -170,16 +170,11 @@ def _reference_faults(document: dict[str, Node]) -> Iterator[str]:
     yield from (f"{name} is declared and never used" for name in sorted(known - used))
 
 
-def _binding_faults(document: dict[str, Node]) -> Iterator[str]:
+def _binding_faults(document: dict[str, Node], template: dict[str, Node]) -> Iterator[str]:
     if document.get("kind") != "ClusterWorkflowTemplate" or document.get("apiVersion") != "argoproj.io/v1alpha1":
         yield f"{document.get('apiVersion')}/{document.get('kind')} is no ClusterWorkflowTemplate"
     if "namespace" in document["metadata"]:
         yield "a cluster-scoped resource has no namespace"
-    try:
-        template = entry_template(document)
-    except KeyError as error:
-        yield str(error)
-        return
     inputs = template.get("inputs") or {}
     for parameter in inputs.get("parameters", []):
         if "value" not in parameter and "default" not in parameter:
@@ -198,8 +193,8 @@ def _binding_faults(document: dict[str, Node]) -> Iterator[str]:
     yield from (f"volume {name} is not mounted" for name in sorted(volumes - mounted))
 
 
-def _flag_faults(document: dict[str, Node], flags: set[str], required: set[str]) -> Iterator[str]:
-    given = [arg.partition("=")[0] for arg in entry_template(document)["container"].get("args", [])]
+def _flag_faults(template: dict[str, Node], flags: set[str], required: set[str]) -> Iterator[str]:
+    given = [arg.partition("=")[0] for arg in template["container"].get("args", [])]
     yield from (f"{flag} is no flag of the job" for flag in given if flag not in flags)
     yield from (f"{flag} is required and not given" for flag in sorted(required - set(given)))
     yield from (f"{flag} is given twice" for flag in sorted({f for f in given if given.count(f) > 1}))
