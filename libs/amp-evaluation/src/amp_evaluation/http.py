@@ -2,11 +2,13 @@
 
 Time limits and the 401 rule are the platform's contract for all of its peers; statuses and waits are in
 ``_retry``, and are public from here. The shape of the calls is for speed: the environment (proxies, CA
-bundle) is looked up once a base URL, requests are sent prepared, bodies are read in one go.
+bundle) is looked up once a base URL, requests are sent prepared, bodies are read as they arrive.
 """
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -53,6 +55,7 @@ __all__ = [
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 30.0
 IDLE_LIMIT_S = 30.0  # proxies and NAT forget idle connections without a word: a request on one hangs
+CHUNK_BYTES = 1024 * 1024
 ERROR_BODY_BYTES = 4096  # enough for an error code; the rest of an error page is of no use
 
 
@@ -210,19 +213,32 @@ class HttpClient:
             self._last_used = self.retry.clock()
 
     def _receive(self, response: requests.Response, max_bytes: int | None) -> Reply:
-        raw = response.raw
-        if not 200 <= response.status_code < 300:
-            body = raw.read(ERROR_BODY_BYTES, decode_content=True)
-            raise classify(self.role, response.status_code, response.headers, body)
+        status, headers = response.status_code, response.headers
+        if not 200 <= status < 300:
+            raise classify(self.role, status, headers, self._read(response, ERROR_BODY_BYTES)[:ERROR_BODY_BYTES])
         if max_bytes is None:
-            return Reply(response.status_code, response.headers, raw.read(decode_content=True))
-        announced = raw.length_remaining  # None when the peer sends chunks
+            return Reply(status, headers, self._read(response, sys.maxsize))
+        announced = response.raw.length_remaining  # None when the peer sends chunks
         if announced is not None and announced > max_bytes:
             raise BodyTooLargeError(self.role, announced)
-        body = raw.read(max_bytes + 1, decode_content=True)
+        body = self._read(response, max_bytes)
         if len(body) > max_bytes:
             raise BodyTooLargeError(self.role, len(body))
-        return Reply(response.status_code, response.headers, body)
+        return Reply(status, headers, body)
+
+    def _read(self, response: requests.Response, enough: int) -> bytes:
+        """The body, or its start once that is over ``enough`` bytes; as it arrives, so that the deadline holds.
+
+        BytesIO gives its buffer away without a copy: a page of traces can be tens of megabytes.
+        """
+        begin, received = self.retry.clock(), io.BytesIO()
+        while chunk := response.raw.read1(CHUNK_BYTES, decode_content=True):
+            received.write(chunk)
+            if received.tell() > enough:
+                break
+            if self.retry.clock() - begin > self.retry.deadline_s:
+                raise PeerTimeoutError(self.role, f"the reply took over {self.retry.deadline_s:g} s")
+        return received.getvalue()
 
     def _foreign(self, error: Exception) -> TransientError:
         """The HTTP library's errors, mapped in one place. Their own texts name hosts, so they stay out."""

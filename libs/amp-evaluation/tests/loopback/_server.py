@@ -40,13 +40,15 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """A reply. ``breakage``: "" · "cut" (half of the body) · "reset" (no byte, RST) · "close" (no byte, FIN)."""
+    """A reply. ``breakage``: "" · "cut" (half of the body) · "reset" (no byte, RST) · "close" (no byte, FIN) ·
+    "raw" (the body is all that is sent, status line and headers included, ``drip_s`` seconds between two bytes)."""
 
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     breakage: str = ""
     delay_s: float = 0.0
+    drip_s: float = 0.0
 
     @classmethod
     def of(cls, status: int, value: Any, **headers: str) -> Response:
@@ -135,9 +137,22 @@ class Server:
             if response.breakage == "reset":
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return False
+        if response.breakage == "raw":
+            _drip(connection, response)
+            return False
         body = response.body[: len(response.body) // 2] if response.breakage == "cut" else response.body
         connection.sendall(_head(response, self.close_after_reply) + body)
         return not (response.breakage or self.close_after_reply)
+
+
+def _drip(connection: socket.socket, response: Response) -> None:
+    head, _, body = response.body.partition(b"\r\n\r\n")
+    connection.sendall(head + b"\r\n\r\n")
+    for index in range(len(body) if response.drip_s else 0):
+        connection.sendall(body[index : index + 1])
+        time.sleep(response.drip_s)
+    if not response.drip_s:
+        connection.sendall(body)
 
 
 def _head(response: Response, closing: bool) -> bytes:
