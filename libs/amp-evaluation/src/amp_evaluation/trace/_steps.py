@@ -34,7 +34,7 @@ from amp_evaluation.trace._spans import (
     UserMessage,
     lazily,
 )
-from amp_evaluation.trace._tree import children_of, own_spans
+from amp_evaluation.trace._tree import Children, children_of, own_spans
 
 MAX_NESTING = 20
 """Agents inside tools of agents …: deeper ones have no view of their own, so that no trace exhausts the stack."""
@@ -124,20 +124,29 @@ def build_agent_trace(trace: TraceLike, agent_id: str, depth: int = 0) -> AgentT
     """The view of one agent span; with another id, the whole trace as one agent's run."""
     spans = trace.spans
     agent = next((span for span in spans if span.span_id == agent_id and isinstance(span, AgentSpan)), None)
-    own = own_spans(spans, agent.span_id if agent else None)
-    steps = _Builder(trace, own, depth).steps()
+    children = children_of(spans)
+    own = own_spans(spans, agent.span_id if agent else None, children=children)
+    steps = _Builder(trace, own, children, depth).steps()
     llm_calls = [span for span in own if isinstance(span, LLMSpan)]
     if agent is None:
         return _whole_trace(trace, agent_id, llm_calls, steps)
-    return lazily(AgentTrace, lambda: _details(agent, llm_calls), agent_id=agent_id, steps=steps, agent_name=agent.name)
+    # The model is part of every item's context: the rest need not be read for it.
+    model = agent.model or next((call.model for call in llm_calls if call.model), "")
+    return lazily(
+        AgentTrace,
+        lambda: _details(agent),
+        agent_id=agent_id,
+        steps=steps,
+        agent_name=agent.name,
+        model=model,
+    )
 
 
-def _details(agent: AgentSpan, llm_calls: list[LLMSpan]) -> dict[str, Any]:
+def _details(agent: AgentSpan) -> dict[str, Any]:
     return {
         "input": agent.input,
         "output": agent.output,
         "framework": agent.framework,
-        "model": agent.model or next((call.model for call in llm_calls if call.model), ""),
         "system_prompt": agent.system_prompt,
         "available_tools": agent.available_tools,
         "metrics": agent.metrics,
@@ -168,7 +177,7 @@ def _whole_trace(trace: TraceLike, agent_id: str, calls: list[LLMSpan], steps: l
 
 
 class _Builder:
-    def __init__(self, trace: TraceLike, own: list[Span], depth: int) -> None:
+    def __init__(self, trace: TraceLike, own: list[Span], children: Children, depth: int) -> None:
         self.trace = trace
         self.own = own
         self.depth = depth
@@ -177,7 +186,7 @@ class _Builder:
         self.waiting = {id(span): span for span in self.tools}
         self.names: dict[str, str] = {}
         self.made: list[AgentStep] = []
-        self._children: dict[str | None, list[Span]] | None = None
+        self._children = children
 
     def steps(self) -> list[AgentStep]:
         said = Said()
@@ -258,9 +267,7 @@ class _Builder:
 
     def _nested(self, tool: ToolSpan) -> list[LLMSpan | AgentTrace]:
         """LLM calls and agents directly under the tool: what lies inside an agent is in that agent's own view."""
-        if self._children is None:
-            self._children = children_of(self.trace.spans)
-        if self.depth >= MAX_NESTING:
+        if tool.span_id not in self._children or self.depth >= MAX_NESTING:
             return []
         found: list[LLMSpan | AgentTrace] = []
         stack = list(reversed(self._children.get(tool.span_id, ())))

@@ -38,9 +38,19 @@ def subtree(spans: Sequence[Span], top_id: str) -> list[Span]:
     return [span for span in spans if id(span) in inside or span.span_id == top_id]
 
 
-def own_spans(spans: Sequence[Span], top_id: str | None, *, stop: tuple[type, ...] = (ToolSpan,)) -> list[Span]:
-    """What stands below `top_id` (None: everything) without what runs inside a span of the `stop` classes."""
-    children = children_of(spans)
+def own_spans(
+    spans: Sequence[Span],
+    top_id: str | None,
+    *,
+    stop: tuple[type, ...] = (ToolSpan,),
+    children: Children | None = None,
+) -> list[Span]:
+    """What stands below `top_id` (None: everything) without what runs inside a span of the `stop` classes.
+
+    `children` is what `children_of(spans)` gives, when the caller has it already.
+    """
+    if children is None:
+        children = children_of(spans)
     kept: set[int] = set()
     stack = list(children.get(top_id, ()))
     while stack:
@@ -48,6 +58,7 @@ def own_spans(spans: Sequence[Span], top_id: str | None, *, stop: tuple[type, ..
         if id(span) in kept:
             continue
         kept.add(id(span))
-        if not isinstance(span, stop):
-            stack.extend(children.get(span.span_id, ()))
+        below = children.get(span.span_id)
+        if below and not isinstance(span, stop):
+            stack += below
     return [span for span in spans if id(span) in kept]

@@ -7,7 +7,7 @@ and failure are found (`_outcome`), and what frameworks put around it all goes o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -136,6 +136,7 @@ def _build(node: Node, parent_id: str | None) -> Span:
 
 
 def _agent_span(node: Node, parent_id: str | None) -> AgentSpan:
+    model = node.words("model") or next((found for call in _calls_of(node) if (found := call.words("model"))), "")
     return lazily(
         AgentSpan,
         lambda: _agent_details(node),
@@ -143,16 +144,16 @@ def _agent_span(node: Node, parent_id: str | None) -> AgentSpan:
         parent_span_id=parent_id,
         start_time=node.start,
         name=node.words("agent_name") or node.name.removeprefix("invoke_agent "),
+        model=model,
     )
 
 
 def _agent_details(node: Node) -> dict[str, Any]:
-    inside = [below for below in _own(node) if below.kind == "llm"]
+    inside = list(_calls_of(node))
     limit = node.read("max_iterations")
     usage = sum_usage(inside)
     return {
         "framework": node.words("framework"),
-        "model": node.words("model") or next((found for call in inside if (found := call.words("model"))), ""),
         "system_prompt": node.words("system_prompt")
         or next((found for call in inside if (found := system_text(call.messages))), ""),
         "available_tools": node.read("tools") or [],
@@ -170,6 +171,10 @@ def _agent_details(node: Node) -> dict[str, Any]:
             usage_known=usage is not None,
         ),
     }
+
+
+def _calls_of(node: Node) -> Iterator[Node]:
+    return (below for below in _own(node) if below.kind == "llm")
 
 
 def _own(node: Node) -> Iterable[Node]:
