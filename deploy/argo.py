@@ -123,11 +123,12 @@ def faults(document: dict[str, Node], *, flags: set[str], required: set[str]) ->
     found = list(_schema_faults(document))
     if found:
         return found
-    return [
-        *_reference_faults(document),
-        *_binding_faults(document),
-        *_flag_faults(document, flags, required),
-    ]
+    try:
+        template = entry_template(document)
+    except KeyError as error:
+        return [str(error)]
+    faulty = [*_reference_faults(document), *_binding_faults(document, template)]
+    return [*faulty, *_flag_faults(template, flags, required)]
 
 
 @cache
