@@ -149,6 +149,15 @@ class TestConfig:
         bare.word = "refund"
         assert bare.run(TRACE)[0].score == 1.0
 
+    def test_a_setting_may_have_the_name_of_an_evaluators_attribute(self) -> None:
+        def tagged(trace: Trace, tags: list[str] = [], version: str = "a") -> dict[str, Any]:  # noqa: B006
+            return {"score": 1.0, "explanation": f"{tags} {version}"}
+
+        made = evaluator("tagged", tags=["quality"])(tagged).with_config(tags=["x"])
+        made.version = "3.0"
+        assert made.run(TRACE)[0].explanation == "['x'] a"
+        assert (made.info.tags, made.info.version) == (["quality"], "3.0")
+
     def test_what_is_no_setting_is_no_attribute(self) -> None:
         with pytest.raises(AttributeError, match="'wrod'"):
             _ = mentions.wrod

@@ -93,8 +93,8 @@ class FunctionEvaluator(BaseEvaluator):
         return [key for key in self._config_params() if key not in self._bound]
 
     def __setattr__(self, key: str, value: Any) -> None:
-        """A setting is checked and bound; anything else is an attribute."""
-        if "_bound" in self.__dict__ and key in self._config_params():
+        """A setting is checked and bound, unless every evaluator has an attribute of that name."""
+        if "_bound" in self.__dict__ and key in self._config_params() and not hasattr(type(self), key):
             self._bind(self._settings | {key: self._config_params()[key].validate(value)})
         else:
             super().__setattr__(key, value)
