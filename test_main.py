@@ -6,24 +6,30 @@ so that retries take no time; what is about processes and signals runs as a proc
 
 from __future__ import annotations
 
+import gc
 import io
+import itertools
 import json
+import logging
 import os
+import random
 import re
+import runpy
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from amp_evaluation.errors import RefusedError
 from amp_evaluation.http import RetryPolicy
-from loopback import MONITOR_ID, RUN_ID, Fault, Platform, Response, series, simple, status
+from loopback import FAULT_NAMES, MONITOR_ID, RUN_ID, Fault, Platform, Response, bare, series, simple, status
 from loopback._store import StoredTrace, to_ns
 
 import main
@@ -137,9 +143,7 @@ def stored_traces(platform: Platform, name: str = "Latency") -> list[str]:
         pytest.param("[1,", ["JSON"], id="no JSON"),
         pytest.param("[" * 100_000, ["JSON"], id="JSON nested too deep"),
         pytest.param("@no/such/file", ["no/such/file"], id="a file that isn't there"),
-        pytest.param(
-            [LENGTH | {"identifier": "exact_match"}], ["exact_match" and "monitor"], id="nothing for a monitor"
-        ),
+        pytest.param([LENGTH | {"identifier": "exact_match"}], ["Length", "monitor"], id="nothing for a monitor"),
     ],
 )
 def test_a_wrong_evaluators_list_ends_with_2_before_anything_is_sent(
@@ -285,7 +289,7 @@ def local_zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         ("2026-01-15", "2026-01-15T00:00:00Z"),
         ("2026-01-15T10:00:00", "2026-01-15T10:00:00Z"),
         ("2026-01-15T10:00:00+05:30", "2026-01-15T04:30:00Z"),
-        ("2026-01-15T10:00:00.123456789Z", "2026-01-15T10:00:00.123456Z"),
+        ("2026-01-15T10:00:00.123456789Z", "2026-01-15T10:00:00.123Z"),
     ],
 )
 def test_every_way_to_write_a_time_reaches_the_traces_api_as_rfc_3339(
@@ -347,12 +351,11 @@ def test_the_usage_in_the_docstring_is_accepted_by_the_parser() -> None:
 
 
 def token_manager(platform: Platform, secret: str | None = None) -> main.OAuth2TokenManager:
-    idp = main.IdpConfig(
-        token_url=platform.token_url,
-        client_id=platform.idp.client_id,
-        client_secret=secret or platform.idp.client_secret,
+    idp = platform.idp
+    config = main.IdpConfig(
+        token_url=platform.token_url, client_id=idp.client_id, client_secret=secret or idp.client_secret
     )
-    return main.OAuth2TokenManager(idp, retry=RetryPolicy(clock=platform.clock, sleep=platform.sleep))
+    return main.OAuth2TokenManager(config, retry=RetryPolicy(clock=platform.clock, sleep=platform.sleep))
 
 
 def token_requests(platform: Platform) -> int:
@@ -377,12 +380,11 @@ def test_a_token_is_renewed_within_30_seconds_of_its_end_and_not_before(platform
 
 
 def test_a_token_that_expires_during_the_run_is_renewed(platform: Platform) -> None:
-    platform.idp.life_s = 600.0
-    platform.interfere(Fault("traces", status(429, Retry_After="60"), times=3))
-    platform.interfere(Fault("publisher", status(503, Retry_After="60"), times=3))
-    platform.idp.life_s = 200.0
+    platform.idp.life_s = 100.0
+    platform.interfere(Fault("traces", status(429, Retry_After="60"), times=2))
     assert job(platform).code == 0
-    assert token_requests(platform) >= 2
+    assert platform.naps == [60.0, 60.0]
+    assert token_requests(platform) == 2
     assert len(platform.publisher.scores) == 25
 
 
@@ -683,3 +685,767 @@ def test_a_mapping_that_is_wrong_ends_with_2(platform: Platform, tmp_path: Path)
     ended = job(platform, env={"AMP_TRACE_MAPPING_PATH": str(tmp_path / "mapping.json")})
     assert ended.code == 2
     assert "colour" in ended.text
+
+
+# --- evaluators by type -----------------------------------------------------------------------------------------------
+
+SAYS_WAY = """
+from math import sqrt
+
+def on_its_way(trace: Trace, word="way"):
+    print("looking at", trace.trace_id)
+    return word in trace.output
+"""
+
+
+def test_code_is_evaluated_and_its_prints_are_debug_lines_of_the_log(platform: Platform) -> None:
+    code = {"identifier": "own", "displayName": "On its way", "type": "code", "source": SAYS_WAY}
+    ended = job(platform, evaluators=[code, code | {"displayName": "Lost", "config": {"word": "lost"}}])
+    assert ended.code == 0
+    assert {item["score"] for key, item in platform.publisher.scores.items() if key[1] == "On its way"} == {1.0}
+    assert {item["score"] for key, item in platform.publisher.scores.items() if key[1] == "Lost"} == {0.0}
+    assert platform.publisher.aggregates[RUN_ID, "Lost"]["identifier"] == "own"
+    assert "looking at" not in ended.text
+    told = job(platform, evaluators=[code], env={"LOG_LEVEL": "debug"})
+    assert any("looking at" in line for line in told.of("DEBUG"))
+
+
+def gateway(platform: Platform) -> dict[str, str | None]:
+    platform.model.api_key = "gateway-key-1"
+    return {"LLM_API_BASE": platform.model_url, "LLM_API_KEY": "gateway-key-1"}
+
+
+def judge(identifier: str, source: str, level: str = "trace", **more: Any) -> dict[str, Any]:
+    entry = {"identifier": identifier, "displayName": "Judge", "type": "llm_judge", "level": level, "source": source}
+    return entry | {"config": {"model": "openai/m-1"}} | more
+
+
+def test_a_template_is_rendered_and_judged_through_the_gateway() -> None:
+    with Platform(series(3)) as platform:
+        entry = judge("own", "Judge {trace.output} by {rule}.", configSchema=[{"key": "rule"}, {"key": 7}, "odd"])
+        entry["config"] |= {"rule": "kindness"}
+        ended = job(platform, evaluators=[entry], env=gateway(platform))
+        assert ended.code == 0
+        prompts = [json.dumps(call["messages"]) for call in platform.model.calls]
+        assert all("kindness" in prompt and "is on its way" in prompt for prompt in prompts)
+        assert {item["score"] for item in platform.publisher.scores.values()} == {0.8}
+        assert any("tokens in" in line for line in ended.of("INFO"))
+        assert "gateway-key-1" not in ended.text
+
+
+def test_a_template_that_names_the_unknown_costs_its_own_items_only() -> None:
+    with Platform(series(3)) as platform:
+        ended = job(platform, evaluators=[judge("own", "Judge {contxt}."), LATENCY], env=gateway(platform))
+        assert ended.code == 0
+        assert ended.stored() == (6, 6)
+        reasons = {item.get("skipReason", "") for key, item in platform.publisher.scores.items() if key[1] == "Judge"}
+        (reason,) = reasons
+        assert "contxt" in reason
+        assert "trace" in reason
+        assert len(ended.of("ERROR")) == 1
+
+
+def test_a_built_in_judge_sent_with_its_prompt_runs_by_its_own_rules() -> None:
+    with Platform(series(2)) as platform:
+        entry = judge("helpfulness", "THE TEMPLATE {trace.output}", config={"model": "openai/m-1"})
+        assert job(platform, evaluators=[entry], env=gateway(platform)).code == 0
+        assert len(platform.model.calls) == 2
+        assert all("THE TEMPLATE" not in json.dumps(call) for call in platform.model.calls)
+
+
+def test_a_built_in_judges_name_at_another_level_is_a_template_of_its_own() -> None:
+    with Platform(series(2)) as platform:
+        entry = judge("helpfulness", "THE TEMPLATE {agent_trace.output}", level="agent")
+        assert job(platform, evaluators=[entry], env=gateway(platform)).code == 0
+        assert all("THE TEMPLATE" in json.dumps(call) for call in platform.model.calls)
+
+
+def test_a_judge_without_a_source_is_the_built_in() -> None:
+    with Platform(series(1)) as platform:
+        entry = {"identifier": "safety", "displayName": "Safe", "type": "llm_judge", "config": {"model": "openai/m-1"}}
+        assert job(platform, evaluators=[entry], env=gateway(platform)).code == 0
+        assert {key[1] for key in platform.publisher.scores} == {"Safe"}
+        assert {item["level"] for item in platform.publisher.scores.values()} == {"llm"}
+
+
+@pytest.mark.parametrize(("fault", "code"), [("model_502_forever", 1), ("model_401_forever", 3)])
+def test_a_judge_that_can_not_work_is_one_error_line_and_its_items_are_skips(fault: str, code: int) -> None:
+    with Platform(series(20)) as platform:
+        platform.fault(fault)
+        ended = job(platform, evaluators=[judge("own", "Judge {trace.output}"), LATENCY], env=gateway(platform))
+        assert ended.code == code
+        assert len(ended.of("ERROR")) == 1
+        assert ended.stored() == (40, 40)
+        assert sum("skipReason" in item for item in platform.publisher.scores.values()) == 20
+
+
+def test_a_level_in_the_entry_goes_before_the_built_ins_own(platform: Platform) -> None:
+    assert job(platform, evaluators=[LATENCY | {"level": "llm", "type": None}]).code == 0
+    assert {item["level"] for item in platform.publisher.scores.values()} == {"llm"}
+    assert len(platform.publisher.scores) == 50
+
+
+# --- publishing -------------------------------------------------------------------------------------------------------
+
+
+def test_a_hundred_traces_by_seven_rules_are_seven_hundred_scores_stored() -> None:
+    with Platform(series(100)) as platform:
+        ended = job(platform, evaluators=SEVEN_RULES)
+        assert ended.code == 0
+        assert len(platform.publisher.scores) == 700
+        assert platform.publisher.refusals == platform.publisher.wrong == []
+        assert ended.stored() == (700, 700)
+        assert {request.query["limit"] for request in platform.pages} == {"10"}
+        assert {item["count"] for item in platform.publisher.aggregates.values()} == {100}
+
+
+def test_ten_thousand_scores_with_long_explanations_are_stored_in_parts_under_the_cap() -> None:
+    missing = [f"phrase number {number} that no answer holds" for number in range(14)]  # the explanation names them
+    rules = [
+        {"identifier": "content_coverage", "displayName": f"Long {number}", "config": {"required_strings": missing}}
+        for number in range(10)
+    ]
+    with Platform(series(1000, step_ms=10)) as platform:
+        platform.publisher.max_body = 900_000
+        ended = job(platform, evaluators=rules)
+        assert ended.code == 0
+        assert ended.stored() == (10_000, 10_000)
+        assert len(platform.publisher.scores) == 10_000
+        assert all(len(item["explanation"]) > 500 for item in platform.publisher.scores.values())
+        assert platform.publisher.refusals == platform.publisher.wrong == []
+        assert 8 <= platform.publisher.posts <= 14
+
+
+def test_a_body_over_the_gateways_cap_is_halved_until_it_fits() -> None:
+    with Platform(series(100)) as platform:
+        platform.publisher.max_body = 10_000
+        ended = job(platform, evaluators=SEVEN_RULES)
+        assert ended.code == 0
+        assert len(platform.publisher.scores) == 700
+        assert ended.stored() == (700, 700)
+
+
+EXPLAINS = """
+def explains(trace: Trace) -> EvalResult:
+    return EvalResult(0.5, "x" * 2_000_000)
+"""
+
+
+def test_an_explanation_larger_than_any_body_loses_its_middle() -> None:
+    with Platform(series(2)) as platform:
+        code = {"identifier": "own", "displayName": "Long", "type": "code", "source": EXPLAINS}
+        assert job(platform, evaluators=[code]).code == 0
+        texts = [item["explanation"] for item in platform.publisher.scores.values()]
+        assert len(texts) == 2
+        assert all("characters left out" in text and len(text) < 900_000 for text in texts)
+
+
+def test_two_503s_then_success_waits_two_and_four_seconds_and_stores_once(platform: Platform) -> None:
+    platform.fault("publisher_503_twice")
+    ended = job(platform)
+    assert ended.code == 0
+    assert platform.naps == [2.0, 4.0]
+    assert len(platform.publisher.scores) == 25
+    assert [line for line in ended.of("WARN") if "retry" in line] == [
+        "publisher: HTTP 503, retry 1 of 3 in 2 s",
+        "publisher: HTTP 503, retry 2 of 3 in 4 s",
+    ]
+
+
+def test_a_publisher_that_stays_away_is_left_after_three_retries(platform: Platform) -> None:
+    platform.fault("publisher_503_forever")
+    ended = job(platform)
+    assert ended.code == 1
+    assert platform.naps == [2.0, 4.0, 8.0]
+    assert len(platform.requests("publisher")) == 4
+    assert ended.stored() == (0, 25)
+    assert any("missing: 25 of 'Latency'" in line for line in ended.of("WARN"))
+
+
+def test_a_lost_reply_leaves_each_score_stored_once(platform: Platform) -> None:
+    platform.fault("publisher_reply_lost")
+    assert job(platform).code == 0
+    assert platform.publisher.posts == 2
+    assert len(platform.publisher.scores) == 25
+
+
+def test_a_401_on_the_last_try_gets_one_more_with_a_fresh_token(platform: Platform) -> None:
+    platform.interfere(Fault("publisher", status(503), times=3))
+    platform.interfere(Fault("publisher", status(401)))
+    ended = job(platform)
+    assert ended.code == 0
+    assert len(platform.requests("publisher")) == 5
+    assert token_requests(platform) == 2
+    assert len(platform.publisher.scores) == 25
+
+
+def test_a_401_that_stays_is_final(platform: Platform) -> None:
+    platform.interfere(Fault("publisher", status(401), times=99))
+    ended = job(platform)
+    assert ended.code == 3
+    assert len(platform.requests("publisher")) == 2
+    assert any("publisher: HTTP 401" in line for line in ended.of("ERROR"))
+
+
+SPOILS_ONE = """
+def spoils(trace: Trace):
+    number = int(trace.trace_id, 16)
+    return {"score": float("nan") if number == 7 else 0.5, "explanation": "a\\x00b"}
+"""
+
+
+def test_one_nan_is_a_skip_and_nul_characters_are_removed() -> None:
+    with Platform(series(50, step_ms=10)) as platform:
+        spoils = {"identifier": "own", "displayName": "Own", "type": "code", "source": SPOILS_ONE}
+        ended = job(platform, evaluators=[spoils])
+        assert ended.code == 0
+        items = platform.publisher.scores.values()
+        assert sum("score" in item for item in items) == 49
+        assert {item["explanation"] for item in items if "score" in item} == {"ab"}
+        assert platform.publisher.refusals == []
+
+
+def test_one_item_that_the_publisher_refuses_is_named_and_all_others_are_stored() -> None:
+    with Platform(series(100)) as platform:
+        platform.fault("publisher_500_item")
+        ended = job(platform)
+        assert ended.code == 3
+        assert len(platform.publisher.scores) == 99
+        assert ended.stored() == (99, 100)
+        (error,) = ended.of("ERROR")
+        assert platform.publisher.poison in error
+        assert "'Latency'" in error
+        assert platform.naps == [2.0, 4.0, 8.0]
+
+
+def test_many_refused_items_are_named_up_to_ten_and_counted_from_there() -> None:
+    with Platform(series(30)) as platform:
+        platform.publisher.poison = platform.store.traces[3].trace_id
+        rules = [LENGTH | {"displayName": f"Length {number}"} for number in range(15)]
+        ended = job(platform, evaluators=rules)
+        assert ended.code == 3
+        assert ended.stored() == (29 * 15, 30 * 15)
+        assert len(ended.of("ERROR")) == 11
+        assert "5 other scores" in ended.of("ERROR")[-1]
+
+
+def test_an_unknown_run_is_told_from_an_outage_as_far_as_can_be(platform: Platform) -> None:
+    platform.publisher.known_runs = frozenset()
+    ended = job(platform, evaluators=SEVEN_RULES)
+    assert ended.code == 1
+    assert ended.stored() == (0, 175)
+    assert any("--run-id" in line and "likelier than an outage" in line for line in ended.of("ERROR"))
+    assert len(platform.requests("publisher")) < 40
+
+
+def test_an_outage_in_the_middle_of_the_search_for_a_bad_item_is_retried() -> None:
+    with Platform(series(100)) as platform:
+        platform.publisher.poison = platform.store.traces[50].trace_id
+        platform.interfere(Fault("publisher", status(503), after=6))
+        ended = job(platform)
+        assert ended.code == 3
+        assert ended.stored() == (99, 100)
+
+
+def test_an_identity_provider_that_fails_with_500_is_no_verdict_on_the_scores(platform: Platform) -> None:
+    platform.interfere(Fault("idp", status(500), times=99, after=1))
+    platform.interfere(Fault("publisher", status(401)))
+    ended = job(platform)
+    assert ended.code == 1
+    assert any("identity provider: HTTP 500" in line for line in ended.of("ERROR"))
+    assert len(platform.requests("publisher")) == 1
+
+
+def test_nothing_scored_and_all_skipped_is_published_with_empty_aggregations(platform: Platform) -> None:
+    rule = {"identifier": "content_safety", "displayName": "Safety"}
+    assert job(platform, evaluators=[rule]).code == 0
+    aggregate = platform.publisher.aggregates[RUN_ID, "Safety"]
+    assert (aggregate["aggregations"], aggregate["count"], aggregate["skippedCount"]) == ({}, 25, 25)
+    assert all("score" not in item for item in platform.publisher.scores.values())
+
+
+def test_a_redirect_is_a_clear_error_and_not_followed(platform: Platform) -> None:
+    platform.fault("publisher_redirect")
+    ended = job(platform)
+    assert ended.code == 3
+    assert len(platform.requests("publisher")) == 1
+    assert any("publisher" in line and "redirect" in line for line in ended.of("ERROR"))
+
+
+def test_a_connection_that_died_during_a_long_evaluation_is_opened_anew(platform: Platform) -> None:
+    def drop(platform: Platform, request: Any, answer: Any) -> Response:
+        reply: Response = answer()
+        threading.Timer(0.05, platform.servers["publisher"].drop_connections).start()
+        return slow(reply, 0.2)
+
+    platform.interfere(Fault("traces", drop, times=1, after=2))
+    assert job(platform).code == 0
+    assert len(platform.publisher.scores) == 25
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+def test_where_1_and_3_both_apply_it_is_1(platform: Platform) -> None:
+    platform.fault("page_500")
+    platform.fault("publisher_503_forever")
+    assert job(platform).code == 1
+
+
+def test_an_error_of_an_unknown_kind_may_pass() -> None:
+    assert main.conclude(["somebody's own fetcher failed"], main.Publication()) == 1
+
+
+class Broken(main.RunState):
+    """A collaborator with a fault of its own, as a stand-in for what nobody foresaw."""
+
+    def on_progress(self, progress: main.Progress) -> None:
+        raise RuntimeError("line one\nline two")
+
+
+def test_what_nobody_foresaw_is_one_line_with_its_stack_and_asks_for_a_repeat(platform: Platform) -> None:
+    stream = io.BytesIO()
+    code = main.run(platform.argv(), platform.env(), log_stream=stream, state=Broken())
+    assert code == 1
+    (line,) = [line for line in Ended(code, stream.getvalue().decode()).lines if line["level"] == "ERROR"]
+    assert "RuntimeError: line one\nline two" in line["stack"]
+
+
+# --- log --------------------------------------------------------------------------------------------------------------
+
+SECRETS = {"IDP_CLIENT_SECRET": "very-secret-1", "LLM_API_KEY": "very-secret-2", "OPENAI_API_KEY": "very-secret-3"}
+
+
+def test_the_log_is_one_json_object_a_line_with_time_level_message_and_logger(platform: Platform) -> None:
+    for line in job(platform, env={"LOG_LEVEL": "DEBUG"}).lines:
+        assert {"time", "level", "msg", "logger"} <= line.keys()
+        assert line["level"] in ("DEBUG", "INFO", "WARN", "ERROR")
+        moment = datetime.fromisoformat(line["time"])
+        assert moment.utcoffset() == timedelta(0)
+        assert abs((datetime.now(UTC) - moment).total_seconds()) < 60
+
+
+def test_five_evaluators_without_skips_take_under_twenty_lines() -> None:
+    with Platform(series(60)) as platform:
+        rules = [rule for rule in SEVEN_RULES if rule["displayName"] not in ("Safety", "Steps")]
+        ended = job(platform, evaluators=rules)
+        assert ended.code == 0
+        assert len(ended.lines) < 20
+        assert {line["level"] for line in ended.lines} == {"INFO"}
+        text = "\n".join(ended.of("INFO"))
+        assert "60 traces found, 60 sampled, 60 evaluated" in text
+        assert "Latency: 60 scored, 60 passed, 0 failed, 0 skipped, mean 1.0000" in text
+
+
+def test_skip_reasons_are_told_with_their_number(platform: Platform) -> None:
+    ended = job(platform, evaluators=[{"identifier": "content_safety", "displayName": "Safety"}])
+    assert any(line.startswith("Safety: 25 skipped: ") for line in ended.of("INFO"))
+
+
+def test_log_level_governs_the_job_and_leaves_other_libraries_at_warning(platform: Platform) -> None:
+    quiet = job(platform, env={"LOG_LEVEL": "WARN"})
+    assert quiet.lines == []
+    loud = job(platform, env={"LOG_LEVEL": "debug"})
+    assert loud.of("DEBUG")
+    assert all(line["logger"].startswith("amp_evaluation") for line in loud.lines if line["level"] == "DEBUG")
+    assert logging.getLogger("urllib3.connectionpool").getEffectiveLevel() == logging.WARNING
+
+
+@pytest.mark.parametrize("fault", [None, "export_503", "token_503", "publisher_401", "publisher_403", "export_html"])
+def test_no_line_at_any_level_holds_a_secret_a_token_a_header_or_a_host(fault: str | None) -> None:
+    with Platform(series(12)) as platform:
+        platform.idp.client_secret = SECRETS["IDP_CLIENT_SECRET"]
+        platform.model.api_key = SECRETS["LLM_API_KEY"]
+        if fault is not None:
+            platform.fault(fault)
+        rules = [LATENCY, judge("own", "Judge {trace.output}")]
+        env = SECRETS | {"LOG_LEVEL": "DEBUG", "LLM_API_BASE": platform.model_url}
+        ended = job(platform, evaluators=rules, env={**env})
+        assert ended.of("DEBUG")
+        for hidden in (*SECRETS.values(), *platform.idp.issued, "Bearer", "127.0.0.1"):
+            assert hidden not in ended.text
+
+
+def test_a_secret_that_a_library_logs_is_masked() -> None:
+    stream = io.BytesIO()
+    main.set_up_logging(SECRETS, stream)
+    try:
+        raise ValueError("very-secret-2")
+    except ValueError:
+        logging.getLogger("somebody.elses").warning("key very-secret-3", exc_info=True)
+    assert b"very-secret" not in stream.getvalue()
+    assert b"key ***" in stream.getvalue()
+
+
+def test_progress_is_a_line_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    stream = io.BytesIO()
+    main.set_up_logging({}, stream)
+    state = main.RunState()
+    for second in range(60):
+        progress = main.Progress(found=second, sampled=second, evaluated=second, in_flight=0, seconds=float(second))
+        state.on_progress(progress)
+    lines = Ended(0, stream.getvalue().decode()).of("INFO")
+    assert len(lines) == 5
+    assert lines[0] == "10 traces found, 10 sampled, 10 evaluated after 10 s"
+    assert state.evaluated == 59
+
+
+# --- report, dry run and check ----------------------------------------------------------------------------------------
+
+
+def test_a_report_and_small_files_are_written_beside_the_scores(platform: Platform, tmp_path: Path) -> None:
+    ended = job(platform, evaluators=SEVEN_RULES, report=tmp_path / "report.html", outputs=tmp_path)
+    assert ended.code == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "175 of 175 stored" in page
+    assert "<script" not in page
+    assert "Latency" in json.dumps(json.loads((tmp_path / "report.json").read_text()))
+    assert (tmp_path / "traces-evaluated").read_text() == "25"
+    assert (tmp_path / "scores-stored").read_text() == "175"
+    assert json.loads((tmp_path / "means.json").read_text())["Latency"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ({"report": "no/folder/report.html"}, "--report="),
+        ({"report": "report.json"}, "--report="),
+        ({"outputs": "no/folder"}, "--outputs="),
+    ],
+)
+def test_a_place_that_can_not_hold_the_files_is_refused_at_the_start(
+    platform: Platform, flags: dict[str, str], told: str
+) -> None:
+    ended = job(platform, **flags)
+    assert ended.code == 2
+    assert told in ended.of("ERROR")[0]
+    assert not sent_anything(platform)
+
+
+def test_files_that_can_not_be_written_cost_no_score_and_ask_for_a_repeat(platform: Platform, tmp_path: Path) -> None:
+    (tmp_path / "means.json").mkdir()
+    ended = job(platform, report="/dev/full", outputs=tmp_path)
+    assert ended.code == 1
+    assert ended.stored() == (25, 25)
+    assert any("--outputs can't be written" in line for line in ended.of("ERROR"))
+    assert any("--report can't be written" in line for line in ended.of("ERROR"))
+
+
+def printed(
+    platform: Platform, flag: str, *, env: dict[str, str | None] | None = None, **flags: Any
+) -> tuple[int, str]:
+    """Exit code and standard output of a run that only looks."""
+    out, stream = io.StringIO(), io.BytesIO()
+    code = main.run(
+        [*platform.argv(**flags), flag],
+        platform.env(**(env or {})),
+        clock=platform.clock,
+        sleep=platform.sleep,
+        log_stream=stream,
+        out=out,
+        state=main.RunState(),
+    )
+    return code, out.getvalue() + stream.getvalue().decode()
+
+
+def test_a_dry_run_prints_the_plan_and_sends_nothing(platform: Platform) -> None:
+    code, text = printed(platform, "--dry-run", evaluators=SEVEN_RULES, sampling_rate="0.5")
+    assert code == 0
+    for told in ("from 2026-01-15T00:00:00Z until before 2026-01-16T00:00:00Z", "0.5", "Latency", "trace", "monitor"):
+        assert told in text
+    assert not sent_anything(platform)
+
+
+def test_a_dry_run_on_a_file_shows_each_judges_prompt_for_one_trace(platform: Platform, tmp_path: Path) -> None:
+    (tmp_path / "traces.json").write_text(json.dumps({"traces": series(3), "totalCount": 3}))
+    source = f"file:{tmp_path / 'traces.json'}"
+    rules = [LATENCY, judge("own", "Judge {trace.output} strictly")]
+    code, text = printed(platform, "--dry-run", evaluators=rules, traces_api_endpoint=source, env=gateway(platform))
+    assert code == 0
+    assert text.count("Order 0 is on its way.") == 1
+    assert "strictly" in text
+    assert not sent_anything(platform)
+
+
+def test_a_dry_run_on_a_file_without_traces_shows_the_plan_alone(platform: Platform, tmp_path: Path) -> None:
+    (tmp_path / "traces.json").write_text('{"traces": []}')
+    code, text = printed(platform, "--dry-run", traces_api_endpoint=f"file:{tmp_path / 'traces.json'}")
+    assert code == 0
+    assert "Latency" in text
+
+
+def test_a_dry_run_refuses_a_broken_template(platform: Platform) -> None:
+    code, text = printed(platform, "--dry-run", evaluators=[judge("own", "Judge {contxt}")], env=gateway(platform))
+    assert code == 2
+    assert "contxt" in text
+
+
+def test_a_check_tries_each_peer_once_and_stores_nothing(platform: Platform) -> None:
+    rules = [LATENCY, judge("own", "Judge {trace.output}")]
+    code, text = printed(platform, "--check", evaluators=rules, env=gateway(platform))
+    assert code == 0, text
+    assert [len(platform.requests(role)) for role in ("idp", "traces", "publisher", "model")] == [1, 1, 1, 1]
+    assert platform.publisher.scores == platform.publisher.aggregates == {}
+    for peer in ("identity provider", "traces API", "publisher", "judge openai/m-1"):
+        assert re.search(rf"{peer} +pass", text)
+
+
+def test_a_check_says_which_peer_fails_and_what_to_do(platform: Platform) -> None:
+    platform.fault("export_404")
+    platform.fault("publisher_503_forever")
+    code, text = printed(platform, "--check")
+    assert code == 1
+    assert re.search("traces API +FAIL +.*HTTP 404", text)
+    assert "--traces-api-endpoint" in text
+    assert platform.naps == []
+
+
+def test_a_check_of_files_has_no_peer_to_try(platform: Platform, tmp_path: Path) -> None:
+    (tmp_path / "traces.json").write_text('{"traces": []}')
+    flags = {"traces_api_endpoint": f"file:{tmp_path / 'traces.json'}", "publisher_endpoint": f"file:{tmp_path / 's'}"}
+    assert printed(platform, "--check", **flags)[0] == 0
+    assert not sent_anything(platform)
+
+
+@pytest.mark.parametrize("role", ["traces_api_endpoint", "publisher_endpoint"])
+def test_a_check_of_one_file_tries_the_other_peer(platform: Platform, tmp_path: Path, role: str) -> None:
+    (tmp_path / "traces.json").write_text('{"traces": []}')
+    assert printed(platform, "--check", **{role: f"file:{tmp_path / 'traces.json'}"})[0] == 0
+    assert sent_anything(platform)
+
+
+class Terminal(io.BytesIO):
+    """Standard error where a person looks at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_readable_lines_and_a_table_instead_of_json(platform: Platform) -> None:
+    stream = Terminal()
+    code = main.run(platform.argv(), platform.env(), log_stream=stream, state=main.RunState())
+    assert code == 0
+    text = stream.getvalue().decode()
+    assert "stored 25 of 25 scores" in text
+    assert "evaluator" in text
+    assert "Latency" in text
+    assert '{"time"' not in text
+
+
+# --- processes and signals --------------------------------------------------------------------------------------------
+
+
+def test_the_whole_job_as_a_process_stores_all_and_prints_nothing_but_its_log(platform: Platform) -> None:
+    ended = child(platform, evaluators=SEVEN_RULES)
+    assert ended.code == 0
+    assert len(platform.publisher.scores) == 175
+    assert ended.stored() == (175, 175)
+
+
+@pytest.mark.parametrize(
+    ("fault", "flags", "code"),
+    [
+        ("publisher_403", {}, 3),
+        (None, {"sampling_rate": "7"}, 2),
+        (None, {"traces_api_endpoint": "http://127.0.0.1:9", "evaluators": None}, 2),
+    ],
+    ids=["refused", "a wrong flag", "a flag that is missing"],
+)
+def test_exit_codes_reach_the_parent_process(
+    platform: Platform, fault: str | None, flags: dict[str, Any], code: int
+) -> None:
+    if fault is not None:
+        platform.fault(fault)
+    command = [sys.executable, ROOT / "main.py", *platform.argv(**flags)]
+    assert subprocess.run(command, env=child_env(platform), capture_output=True, timeout=60).returncode == code
+
+
+HANGS = """
+import time
+def hangs(trace: Trace) -> float:
+    time.sleep(60)
+    return 0.5
+"""
+
+
+def wait_for(condition: Any, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+@dataclass
+class Terminated(Ended):
+    children: list[int]
+
+
+def terminated(
+    platform: Platform, is_busy: Any, *, env: dict[str, str | None] | None = None, **flags: Any
+) -> Terminated:
+    """Start the job, send SIGTERM once it is busy, and see it end within a second."""
+    command = [sys.executable, ROOT / "main.py", *platform.argv(**flags)]
+    process = subprocess.Popen(command, env=child_env(platform, **(env or {})), stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(is_busy)
+        time.sleep(0.2)
+        children = children_of(process.pid)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        _, text = process.communicate(timeout=10)
+        assert time.monotonic() - begin < 1.0
+        return Terminated(process.returncode, text, children)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def children_of(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
+
+
+def test_sigterm_with_judge_calls_in_flight_ends_at_once_and_says_what_is_lost(platform: Platform) -> None:
+    platform.model.delay_s = 30.0
+    ended = terminated(
+        platform,
+        lambda: platform.model.in_flight >= 16,
+        env=gateway(platform),
+        evaluators=[LATENCY, judge("own", "Judge {trace.output}")],
+    )
+    assert ended.code == 0
+    (line,) = [line for line in ended.of("WARN") if "SIGTERM" in line]
+    assert re.search(r"\d+ traces were evaluated and none of their scores was published", line)
+    assert platform.requests("publisher") == []
+
+
+def test_sigterm_with_custom_code_at_work_ends_at_once_and_leaves_no_child_behind(platform: Platform) -> None:
+    code = {"identifier": "own", "displayName": "Hangs", "type": "code", "source": HANGS}
+    ended = terminated(platform, lambda: platform.pages, evaluators=[code])
+    assert ended.code == 0
+    assert any("SIGTERM" in line for line in ended.of("WARN"))
+    assert ended.children
+    wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in ended.children), 5.0)
+
+
+def test_sigterm_while_the_traces_api_keeps_silent_ends_at_once(platform: Platform) -> None:
+    platform.observer.page_delay_s = 30.0
+    ended = terminated(platform, lambda: platform.requests("traces"))
+    assert ended.code == 0
+    assert any("0 traces were evaluated" in line for line in ended.of("WARN"))
+
+
+@pytest.fixture
+def restored_signals() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("restored_signals")
+def test_run_as_a_script_it_ends_with_its_exit_code_and_handles_sigterm(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["main.py", *platform.argv()])
+    for name, value in platform.env().items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / "main.py"), run_name="__main__")
+    assert ended.value.code == 0
+    assert len(platform.publisher.scores) == 25
+    handler = signal.getsignal(signal.SIGTERM)
+    assert callable(handler)
+    assert handler.__name__ == "handle_sigterm"
+    with pytest.raises(SystemExit) as again:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+    assert again.value.code == 0
+    last = Ended(0, capfdbinary.readouterr().err.decode()).lines[-1]
+    assert last["level"] == "WARN"
+    assert "25 of their scores were published" in last["msg"]
+
+
+def test_the_sigterm_line_counts_what_was_evaluated() -> None:
+    stream = io.BytesIO()
+    main.set_up_logging({}, stream)
+    with pytest.raises(SystemExit) as ended:
+        main.handle_sigterm(signal.SIGTERM, None)
+    assert ended.value.code == 0
+    (line,) = Ended(0, stream.getvalue().decode()).of("WARN")
+    assert "traces were evaluated and none of their scores was published" in line
+
+
+# --- faults, alone and in pairs ---------------------------------------------------------------------------------------
+
+FINAL_AT_ONCE = {"token_401": 3, "export_403": 3, "export_404": 3, "export_html_forever": 3}
+"""Faults that leave nothing to evaluate, and the exit code."""
+
+INCOMPLETE = {"page_500": 3, "export_503_forever": 1}
+"""Faults that leave a part of the traces out."""
+
+UNSTORED = {"publisher_403": 3, "publisher_404": 3, "publisher_redirect": 3, "publisher_503_forever": 1}
+"""Faults that leave scores unstored."""
+
+LOSE_REPLIES = {"publisher_reply_lost", "publisher_cut"}
+"""Faults after which a publisher may have more than the job was told of."""
+
+FAULTS = [name for name in FAULT_NAMES if not name.startswith("model_")] + ["instant_37", "instant_900"]
+SEED = 20260115
+PAIRS = random.Random(SEED).sample(list(itertools.combinations(FAULTS, 2)), 200)
+
+
+def world(faults: tuple[str, ...]) -> Platform:
+    at_one_instant = any(name.startswith("instant") for name in faults)
+    step_ns = 0 if at_one_instant else 10**9
+    begin = to_ns("2026-01-15T10:00:00Z")
+    count = 900 if "instant_900" in faults else 37
+    platform = Platform([bare(number, begin + number * step_ns) for number in range(count)])
+    for name in faults:
+        if not name.startswith("instant"):
+            platform.fault(name)
+    return platform
+
+
+def expected_code(faults: tuple[str, ...]) -> int:
+    first = next((FINAL_AT_ONCE[name] for name in faults if name in FINAL_AT_ONCE), None)
+    if first is not None:
+        return first
+    codes = [table[name] for table in (INCOMPLETE, UNSTORED) for name in faults if name in table]
+    codes += [3 for name in faults if name == "publisher_500_item"]
+    return 1 if 1 in codes else max(codes, default=0)
+
+
+def check_faults(faults: tuple[str, ...]) -> None:
+    with world(faults) as platform:
+        ended = job(platform, evaluators=[LATENCY])
+        stored, total = ended.stored()
+        assert ended.code == expected_code(faults), ended.text
+        if set(faults) & LOSE_REPLIES:
+            assert len(platform.publisher.scores) >= stored
+        else:
+            assert len(platform.publisher.scores) == stored
+        assert platform.publisher.wrong == []
+        if ended.code == 0:
+            assert stored == total == len(platform.store.traces)
+        assert platform.idp.client_secret not in ended.text
+        assert not any(token in ended.text for token in platform.idp.issued)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_alone_leaves_all_stored_or_the_right_exit_code(fault: str) -> None:
+    check_faults((fault,))
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="+".join)
+def test_two_faults_together_leave_all_stored_or_the_right_exit_code(pair: tuple[str, str]) -> None:
+    check_faults(pair)
+
+
+def test_a_peer_that_is_never_there_asks_for_a_repeat(platform: Platform) -> None:
+    for role in ("idp", "traces", "publisher"):
+        with Platform(series(3)) as platform:
+            platform.servers[role].close()
+            ended = job(platform)
+            assert ended.code == 1
+            assert platform.naps == [2.0, 4.0, 8.0]
