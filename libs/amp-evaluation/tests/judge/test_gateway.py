@@ -195,7 +195,7 @@ def test_azures_api_version_can_be_set(gateway: Gateway) -> None:
     ("model", "gateway_on", "name", "warned"),
     [
         pytest.param("gpt-x", True, "openai/gpt-x", True, id="a bare name behind the gateway"),
-        pytest.param("gpt-x", False, "openai/gpt-x", True, id="a bare name"),
+        pytest.param("gpt-x", False, "openai/gpt-x", False, id="a bare name"),
         pytest.param("anthropic/c", True, "anthropic/c", False, id="a known prefix"),
         pytest.param("OpenAI/gpt-x", True, "openai/gpt-x", False, id="a known prefix in capitals"),
         pytest.param("meta/llama-3", True, "openai/meta/llama-3", True, id="an unknown prefix behind the gateway"),

@@ -113,7 +113,9 @@ class JudgeClient:
                 self._pause(peer, error, attempt, self._policy.clock() - begin)
                 attempt += 1
             except JudgeStoppedError as stop:
-                raise peer.health.stop(stop, route.model) from stop
+                known = peer.health.stop(stop, route.model)
+                peer.throttle.wake()
+                raise known from stop
             again = True
 
     def outage(self, model: str) -> JudgeStoppedError | None:

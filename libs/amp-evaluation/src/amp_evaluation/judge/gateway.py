@@ -77,7 +77,8 @@ def resolve(model: str, *, gateway: bool) -> Route:
     """`provider/model`; a bare name is OpenAI's, and behind the gateway so is a name with an unknown prefix."""
     prefix, slash, rest = model.partition("/")
     if not slash:
-        return Route("openai", model, f"model {model!r} names no provider: taken as 'openai/{model}'")
+        warning = f"model {model!r} names no provider: taken as 'openai/{model}'" if gateway else None
+        return Route("openai", model, warning)
     known = prefix.lower()
     if gateway and known not in PROVIDERS:
         return Route("openai", model, f"model {model!r}: {prefix!r} is no provider, taken as part of the model's name")
