@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from amp_evaluation.trace._agents import as_text
@@ -113,7 +114,7 @@ def _equal(asked: dict[str, Any], given: Any) -> bool:
 
 def build_tools(nodes: list[Node], calls: list[Node]) -> list[ToolSpan]:
     """Tool spans get their span, handoffs become chains; what only requests tell comes back as extra executions."""
-    tools = _executions(nodes)
+    tools, doubles = _executions(nodes)
     if (
         not tools
         and not any(node.calls for node in calls)
@@ -128,12 +129,16 @@ def build_tools(nodes: list[Node], calls: list[Node]) -> list[ToolSpan]:
             waiting.append((node, span))
     for _, span in waiting:
         _complete(span, requests)
+    _share_errors(doubles)
     left = list(requests.left())
     return _extra(requests, left, _agent_names(nodes)) if left else []
 
 
-def _executions(nodes: list[Node]) -> list[Node]:
-    """Tool spans that are executions; a tool span right inside one of the same name is the same execution."""
+def _executions(nodes: list[Node]) -> tuple[list[Node], list[tuple[Node, Node]]]:
+    """Tool spans that are executions; a tool span right inside one of the same name is the same execution.
+
+    The second list has these doubles: (the one around, the one inside).
+    """
     found = []
     for node in nodes:
         if node.kind != "tool":
@@ -144,16 +149,28 @@ def _executions(nodes: list[Node]) -> list[Node]:
         else:
             node.tool_name = node.tool_name or _name_of_span(node)
             found.append(node)
+    doubles: list[tuple[Node, Node]] = []
     for node in found:
         above = node.parent
         while above is not None and above.kind == "chain":
             above = above.parent
         if above is not None and above.kind == "tool" and _same_execution(above, node):
             node.dropped = f"{node.name!r} is the same tool execution as {above.name!r}"
+            doubles.append((above, node))
     for node in found:
         if node.dropped:
             node.kind = "chain"
-    return [node for node in found if not node.dropped]
+    return [node for node in found if not node.dropped], doubles
+
+
+def _share_errors(doubles: list[tuple[Node, Node]]) -> None:
+    """An execution that failed by one of its records failed: the outer one often ends well around a caught error."""
+    for outer, inner in reversed(doubles):
+        span = outer.span
+        if inner.failed and isinstance(span, ToolSpan) and not span.metrics.error:
+            span.metrics = replace(
+                span.metrics, error=True, error_type=inner.error_type, error_message=inner.error_message
+            )
 
 
 def _is_handoff(node: Node) -> bool:
