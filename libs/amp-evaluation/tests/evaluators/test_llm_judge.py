@@ -16,7 +16,7 @@ from loopback import Model, Response, Server, completion
 
 from amp_evaluation import EvalResult, LLMAsJudgeEvaluator, Param, llm_judge
 from amp_evaluation._retry import RetryPolicy
-from amp_evaluation.config import Config, LLMJudgeConfig, MonitorConfig
+from amp_evaluation.config import Config, LLMJudgeConfig, MonitorConfig, reload_config
 from amp_evaluation.dataset.models import Task
 from amp_evaluation.errors import ConfigError
 from amp_evaluation.evaluators import FunctionLLMJudge, JudgeOutput
@@ -619,8 +619,6 @@ class TestHooks:
     def test_outside_a_run_the_shared_settings_are_used(
         self, server: Server, monkeypatch: pytest.MonkeyPatch, model: Model
     ) -> None:
-        from amp_evaluation.config import reload_config
-
         monkeypatch.setenv("AMP_LLM_JUDGE_API_BASE", f"{server.url}/v1")
         monkeypatch.setenv("AMP_LLM_JUDGE_API_KEY", KEY)
         monkeypatch.setenv("AMP_LLM_JUDGE_DEFAULT_MODEL", "openai/by-default")
