@@ -14,6 +14,7 @@ import pytest
 from loopback import Model, Server
 
 from amp_evaluation.config import Config, LLMJudgeConfig
+from amp_evaluation.dataset.models import Task
 from amp_evaluation.errors import ConfigError
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators.code import code_evaluator, template_judge
@@ -170,6 +171,13 @@ def test_an_evaluator_that_needs_a_task_says_so(make: Make) -> None:
     evaluator = make("def f(trace: Trace, task: Task): return 1")
     assert not evaluator.supports(EvalMode.MONITOR)
     assert make("def f(trace: Trace): return 1").supports(EvalMode.MONITOR)
+
+
+def test_a_task_reaches_the_source_and_its_score(make: Make) -> None:
+    task = Task(task_id="task-1", input="q", expected_output="the refund is on its way")
+    evaluator = make("def f(trace: Trace, task: Task): return trace.output == task.expected_output")
+    (found,) = evaluator.run(ANSWERED, task)
+    assert found.score == 1.0 and found.task_context is not None and found.task_context.task_id == "task-1"
 
 
 def test_failed_runs_are_skipped_unless_the_source_wants_them(make: Make) -> None:
@@ -440,6 +448,16 @@ def test_a_template_is_rendered(
     scores = judged(template(sandbox, text, level, ("lang",), **config_values), config, SPANS)
     assert {each.score for each in scores} == {0.8}
     assert wanted in prompt_of(model)
+
+
+def test_a_template_sees_the_task(sandbox: Sandbox, model: Model, config: Config) -> None:
+    evaluator = template(sandbox, "Wanted: {task.expected_output}")
+    evaluator._begin_run(config)
+    (found,) = evaluator.run(ANSWERED, Task(task_id="task-1", input="q", expected_output="a refund"))
+    evaluator._end_run()
+    assert "Wanted: a refund" in prompt_of(model)
+    assert found.task_context is not None and found.task_context.task_id == "task-1"
+    assert evaluator.supports(EvalMode.MONITOR) and evaluator.info.module == "custom"
 
 
 def test_judged_text_in_a_template_is_fenced(sandbox: Sandbox, model: Model, config: Config) -> None:

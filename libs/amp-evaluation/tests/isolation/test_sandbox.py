@@ -267,3 +267,34 @@ def test_a_directory_of_certificates_gives_its_certificates_only(tmp_path: Path)
     assert {tmp_path / "ca.crt", tmp_path / "a1b2.0"} <= granted
     assert not {tmp_path, tmp_path / "token", Path("/"), Path("/proc"), Path("/etc"), Path("/usr")} & granted
     assert set(readable_paths({"SSL_CERT_FILE": str(tmp_path / "absent")})) < granted | {tmp_path / "absent"}
+
+
+def test_an_ended_child_uses_no_memory_and_a_missing_interpreter_leaves_no_descriptor_open() -> None:
+    child = ChildProcess(256)
+    assert child.resident_bytes > 0
+    child.kill()
+    child.kill()
+    assert child.resident_bytes == 0
+    script = (
+        "import os, sys; sys.executable = '/does/not/exist'\n"
+        "from amp_evaluation.isolation._process import ChildProcess\n"
+        "before = os.listdir('/proc/self/fd')\n"
+        "try: ChildProcess(256)\n"
+        "except FileNotFoundError: print(len(os.listdir('/proc/self/fd')) - len(before))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "0"
+
+
+def test_a_child_that_greets_with_something_else_is_not_trusted() -> None:
+    said = b'{"type":"failed","reason":"x"}'
+    boot = f"import os, sys; os.write(int(sys.argv[1]), {len(said).to_bytes(8, 'big') + said!r})"
+    script = (
+        "import amp_evaluation.isolation._process as process\n"
+        "from amp_evaluation.isolation import Sandbox\n"
+        f"process._BOOT = {boot!r}\n"
+        "try: Sandbox().load('code', 'x', name='x', config={}, level=None)\n"
+        "except ValueError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert "did not start: it gave no sensible answer" in done.stdout, done.stderr

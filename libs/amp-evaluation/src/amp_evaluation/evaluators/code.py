@@ -108,8 +108,7 @@ class _CodeProxy(BaseEvaluator):
         return _info(self, self._remote.info)
 
     def _score_item(self, trace: Trace, item: EvaluationItem, task: Any = None) -> EvaluatorScore:
-        result = _result(self._remote.ask(trace, item.target, task))
-        return EvaluatorScore.from_eval_result(result, trace.trace_id, trace.timestamp, item.span_context)
+        return _score(_result(self._remote.ask(trace, item.target, task)), trace, item, task)
 
 
 class _BuiltItem(EvaluationItem):
@@ -162,10 +161,7 @@ class _PromptProxy(LLMAsJudgeEvaluator):
         except Exception as error:
             log.debug("%s: trace %s", self.name, trace.trace_id, exc_info=True)
             result = EvalResult.skip(error_text(error))
-        score = EvaluatorScore.from_eval_result(result, trace.trace_id, trace.timestamp, item.span_context)
-        if task is not None:
-            score.task_context = TaskContext(task.task_id)
-        return score
+        return _score(result, trace, item, task)
 
     def _judged(self, answer: Answer) -> EvalResult:
         return self._judge_prompt(answer.text) if isinstance(answer, Prompted) else _result(answer)
@@ -224,6 +220,13 @@ def _info(proxy: BaseEvaluator, loaded: Loaded) -> EvaluatorInfo:
         class_name=loaded.class_name,
         module="custom",
     )
+
+
+def _score(result: EvalResult, trace: Trace, item: EvaluationItem, task: Any) -> EvaluatorScore:
+    score = EvaluatorScore.from_eval_result(result, trace.trace_id, trace.timestamp, item.span_context)
+    if task is not None:
+        score.task_context = TaskContext(task.task_id)
+    return score
 
 
 def _as_answer(ready: EvalResult) -> Scored:

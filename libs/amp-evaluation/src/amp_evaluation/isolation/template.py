@@ -19,15 +19,14 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
-import re
-import symtable
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from amp_evaluation.isolation._groups import Group, find_group, is_balanced, split_group
+from amp_evaluation.isolation._expressions import free_names, is_constant, is_display, parse_expression
+from amp_evaluation.isolation._groups import Group, find_group, split_group
 
 __all__ = ["Placeholder", "Template", "TemplateDefect", "parse_template"]
 
@@ -35,8 +34,6 @@ SUBJECTS = {"trace": "trace", "agent": "agent_trace", "llm": "llm_span"}
 MAX_NESTING = 50  # of groups in groups; deeper is an attack, not a prompt
 _BUILTINS = frozenset(vars(builtins))
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"": lambda value: value, "r": repr, "s": str, "a": ascii}
-_UNPARSEABLE = re.compile("[\0\ud800-\udfff]")
-
 Insert = Callable[[object, str], str]
 
 
@@ -128,8 +125,8 @@ class _Parser:
     def group(self, text: str, group: Group, *, inside: bool, depth: int) -> Iterator[str | Placeholder]:
         content = text[group.start + 1 : group.end - 1]
         expression, debug, conversion, spec = split_group(content)
-        tree = _expression(expression)
-        if (tree is None and _is_display(content)) or (tree is not None and _is_constant(tree)):
+        tree = parse_expression(expression)
+        if (tree is None and is_display(content)) or (tree is not None and is_constant(tree)):
             yield "{"
             yield from self.text(text, group.start + 1, group.end - 1, inside=True, depth=depth + 1)
             yield "}"
@@ -153,7 +150,7 @@ class _Parser:
         place: str,
         depth: int,
     ) -> Placeholder:
-        names = _free_names(expression)
+        names = free_names(expression)
         self._check(names, expression, place)
         if isinstance(tree, ast.Name) and callable(getattr(builtins, tree.id, None)) and tree.id not in self.own_names:
             raise TemplateDefect(f"{_shown(expression)} at {place} is a function of Python, no value; {self._known()}")
@@ -183,7 +180,7 @@ class _Parser:
             if group is None:
                 raise TemplateDefect(f"a brace in the format {_shown(spec)} is never closed")
             expression, debug, conversion, inner = split_group(spec[brace + 1 : group.end - 1])
-            tree = _expression(expression)
+            tree = parse_expression(expression)
             if tree is None or conversion not in _CONVERSIONS:
                 raise TemplateDefect(f"{_shown(expression)} in the format {_shown(spec)} is no Python expression")
             yield self._placeholder(expression, tree, debug, conversion, inner, f"the format {_shown(spec)}", depth)
@@ -194,7 +191,7 @@ class _Parser:
         """A group inside of literal text is a placeholder only when nothing speaks against it."""
         if tree is None:
             return False
-        names = _free_names(expression)
+        names = free_names(expression)
         return bool(names & self.own_names) and names <= self.own_names | _BUILTINS
 
     def _check(self, names: frozenset[str], expression: str, place: str) -> None:
@@ -229,65 +226,6 @@ def _joined(parts: Iterator[str | Placeholder]) -> Iterator[str | Placeholder]:
         yield part
     if joined := "".join(gathered):
         yield joined
-
-
-def _wrapped(expression: str) -> str:
-    """In parentheses, so that an expression may span lines; the line break ends a comment."""
-    return f"({_parseable(expression).strip()}\n)"
-
-
-def _parseable(text: str) -> str:
-    """The text without characters that Python's parser doesn't take, in strings neither."""
-    return _UNPARSEABLE.sub("\ufffd", text)
-
-
-def _expression(expression: str) -> ast.expr | None:
-    """The expression's tree; None when it is none."""
-    if not expression.strip():
-        return None
-    try:
-        tree = ast.parse(_wrapped(expression), "<template>", "eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    # `a) + (b` would close the parentheses that were put around it
-    return tree if is_balanced(expression) else None
-
-
-def _is_constant(tree: ast.expr) -> bool:
-    """A constant, a signed number, or several of them: what a set display would hold."""
-    if isinstance(tree, ast.Tuple):
-        return all(map(_is_constant, tree.elts))
-    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub | ast.UAdd):
-        return isinstance(tree.operand, ast.Constant)
-    return isinstance(tree, ast.Constant)
-
-
-def _is_display(content: str) -> bool:
-    """Empty, or a dict display whose first part alone is no expression (`{**defaults}`)."""
-    if not content.strip():
-        return True
-    try:
-        tree = ast.parse("{" + _parseable(content) + "\n}", "<template>", "eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return isinstance(tree, ast.Dict)
-
-
-def _free_names(expression: str) -> frozenset[str]:
-    """Names that the expression expects to find, without those that it binds itself."""
-    top = symtable.symtable(_wrapped(expression), "<template>", "eval")
-    names: set[str] = set()
-    tables = [top]
-    while tables:
-        table = tables.pop()
-        tables += table.get_children()
-        names.update(
-            symbol.get_name()
-            for symbol in table.get_symbols()
-            if symbol.is_referenced() and symbol.is_global() and not symbol.get_name().startswith(".")
-        )
-    bound = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned()}
-    return frozenset(names - bound)
 
 
 def _compiled(tree: ast.expr, expression: str, place: str) -> CodeType:
