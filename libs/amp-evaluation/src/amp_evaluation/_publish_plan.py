@@ -7,7 +7,8 @@ A caller takes parts from the plan, posts each, and tells the plan what came of 
 
 Gateways cap a body (413), so parts stay under a byte limit, which is halved whenever a part is still too large.
 The publisher answers 500 for a whole body when one value in it is refused, so a part that stays 500 is halved down
-to what is refused. Names must stand in `aggregatedScores` of the same or an earlier body: each part has them all.
+to what is refused. Names must stand in `aggregatedScores` of the same or an earlier body: each part has them all,
+but where they fill half a body, which then come first.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ class PublishPlan:
         self._cap = max_part_bytes
         self._queue: deque[_Chunk] = deque()
         self._names_are_known = False
+        self._names_go_apart = False
         self._bad_names: set[str] = set()
         self._refused_in_a_row = 0
         self._item_bytes: float | None = None
@@ -155,12 +157,14 @@ class PublishPlan:
         items = list(islice(self._items, count))
         if items or (self._aggregates and not self._started):
             self._started = True
-            return _Chunk(items, self._aggregates)
+            return _Chunk(items, [] if self._names_go_apart else self._aggregates)
         return None
 
     def _fitted(self, chunk: _Chunk) -> Part | None:
         """The chunk as a part; None when it had to be cut first (its pieces are next in the queue) or is empty."""
         items, aggregates = self._without_bad_names(chunk)
+        if items and self._names_go_apart:
+            aggregates = []
         if not items and not aggregates:
             return None
         body = PublishBody(individualScores=items, aggregatedScores=aggregates).to_json()
@@ -185,12 +189,13 @@ class PublishPlan:
         return items, [each for each in chunk.aggregates if each["evaluatorName"] not in bad]
 
     def _make_smaller(self, chunk: _Chunk, size: int) -> None:
-        """Cut what is too large: between the items; a lone item from its names; then its text."""
+        """Cut what is too large: names that fill a body go apart, once; then between the items; then a lone text."""
         items, aggregates, is_probe = chunk.items, chunk.aggregates, chunk.is_probe
-        if len(items) > 1:
-            self._put_first(*(_Chunk(half, aggregates, is_probe) for half in _halves(items)))
-        elif items and aggregates:
+        if items and aggregates and (len(items) == 1 or 2 * len(encode(aggregates)) > self._cap):
+            self._names_go_apart = True
             self._put_first(_Chunk([], aggregates, is_probe), _Chunk(items, [], is_probe))
+        elif len(items) > 1:
+            self._put_first(*(_Chunk(half, aggregates, is_probe) for half in _halves(items)))
         elif len(aggregates) > 1:
             self._put_first(*(_Chunk([], half, is_probe) for half in _halves(aggregates)))
         elif items and (shorter := _with_less_text(items[0], size, self._cap)):
