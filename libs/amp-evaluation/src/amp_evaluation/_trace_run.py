@@ -134,12 +134,6 @@ class TraceRun:
     def _report_progress(self) -> None:
         if self._on_progress is None:
             return
-        self._on_progress(
-            Progress(
-                found=self.counts.found,
-                sampled=self.counts.sampled,
-                evaluated=self.board.evaluated,
-                in_flight=self.board.in_flight,
-                seconds=time.monotonic() - self._begin,
-            )
-        )
+        counts, board = self.counts, self.board
+        seconds = time.monotonic() - self._begin
+        self._on_progress(Progress(counts.found, counts.sampled, board.evaluated, board.in_flight, seconds))

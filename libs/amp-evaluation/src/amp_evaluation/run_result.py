@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from amp_evaluation.models import EvalMode, EvaluatorScore, EvaluatorSummary, JudgeUsage
 
@@ -23,9 +23,8 @@ COUNTED = (  # metadata keys that are told only when they aren't 0, with their w
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Where a run stands."""
+class Progress(NamedTuple):
+    """Where a run stands. (One is made for every trace: a frozen dataclass costs five times as much.)"""
 
     found: int
     sampled: int
