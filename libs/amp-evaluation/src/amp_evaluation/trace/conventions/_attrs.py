@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from amp_evaluation.trace._records import WireAmp, WireSpan, attribute_map, items_of, plain
-from amp_evaluation.trace._spans import Message
+from amp_evaluation.trace.conventions._history import HISTORY, Shared, shared_attributes
 from amp_evaluation.trace.conventions._values import json_text, structured
 
 Rows = dict[int, dict[str, Any]]
-Memo = dict[Any, tuple[Message, ...]]
+Memo = dict[Any, Any]
 """Messages of one trace by the bytes they were made from: histories repeat, and each message is decoded once."""
 
 RawRows = dict[int, list[Any]]
@@ -22,6 +22,8 @@ _FAMILY_STEMS = ("llm.", "gen_ai.", "retrieval.", "reranker.", "embedding.")
 _WRAPPERS = (["message"], ["tool"], ["document"])
 """OpenInference repeats the row's name in each key (`….0.message.role`): the rests of its keys go without it."""
 _MAX_KEYS = 50_000
+LONG = 300
+"""Bytes of attributes from which it pays to look whether they repeat the last span's."""
 Group = tuple[str, int]
 _split: dict[str, tuple[Group, str] | None] = {}
 _groups: dict[Group, Group] = {}
@@ -30,14 +32,22 @@ _groups: dict[Group, Group] = {}
 class Attrs:
     """Read access to one span, for decoders. `opened` keeps what was parsed, by key."""
 
+    raw: dict[str, Any]
+    shared: Shared | None = None
     own: dict[str, Any] = {}  # noqa: RUF012 - replaced, never added to
     _families: dict[str, RawRows] | None = None
     _events: list[dict[str, Any]] | None = None
 
     def __init__(self, wire: WireSpan, memo: Memo | None = None) -> None:
         self._wire = wire
-        self.raw = attribute_map(wire.attributes)
         self.memo: Memo = {} if memo is None else memo
+        raw = wire.attributes
+        if type(raw) is not msgspec.Raw:
+            self.raw = attribute_map(raw)
+        elif len(raw) > LONG:
+            self.raw, self.shared = shared_attributes(raw, self.memo)
+        else:
+            self.raw = attribute_map(raw) if raw else {}
         self._opened: dict[str, Any] = {}
 
     @property
@@ -95,37 +105,18 @@ class Attrs:
 
     def raw_rows(self, prefix: str) -> RawRows:
         """Flat keys `PREFIX.N.rest`, undecoded, in the order of N. One pass over the keys serves all prefixes."""
+        if self.shared is not None and prefix == HISTORY:
+            return _group(self.raw).get(prefix, {})
         if self._families is None:
-            self._families = self._group()
+            self._families = _group(self.raw if self.shared is None else self.shared.rest)
         rows = self._families.get(prefix)
         if rows is None:
             return {}
         return rows if list(rows) == sorted(rows) else dict(sorted(rows.items()))
 
-    def _group(self) -> dict[str, RawRows]:
-        groups: dict[Group, list[Any]] = {}
-        known = _split
-        last: Group | None = None
-        row: list[Any] = []
-        for key, value in self.raw.items():
-            parts = known[key] if key in known else _remember(key)
-            if parts is None:
-                continue
-            group, rest = parts
-            if group is not last:
-                last = group
-                if group in groups:
-                    row = groups[group]
-                else:
-                    row = groups[group] = []
-            row += (rest, value)
-        families: dict[str, RawRows] = {}
-        for (family, number), row in groups.items():
-            if family in families:
-                families[family][number] = row
-            else:
-                families[family] = {number: row}
-        return families
+    def fresh_rows(self) -> RawRows:
+        """The rows of the history that the last span didn't have."""
+        return _group(self.shared.fresh).get(HISTORY, {}) if self.shared is not None else {}
 
     def rows(self, prefix: str) -> Rows:
         """Flat keys `PREFIX.N.rest` as {N: {rest: value}}, in the order of N."""
@@ -154,6 +145,32 @@ def rows_of(row: dict[str, Any], prefix: str) -> Rows:
             if number.isdecimal() and len(number) < 7:
                 found.setdefault(int(number), {})[rest] = value
     return dict(sorted(found.items()))
+
+
+def _group(attributes: dict[str, Any]) -> dict[str, RawRows]:
+    groups: dict[Group, list[Any]] = {}
+    known = _split
+    last: Group | None = None
+    row: list[Any] = []
+    for key, value in attributes.items():
+        parts = known[key] if key in known else _remember(key)
+        if parts is None:
+            continue
+        group, rest = parts
+        if group is not last:
+            last = group
+            if group in groups:
+                row = groups[group]
+            else:
+                row = groups[group] = []
+        row += (rest, value)
+    families: dict[str, RawRows] = {}
+    for (family, number), row in groups.items():
+        if family in families:
+            families[family][number] = row
+        else:
+            families[family] = {number: row}
+    return families
 
 
 def _remember(key: str) -> tuple[Group, str] | None:

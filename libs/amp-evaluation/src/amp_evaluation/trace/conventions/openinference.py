@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from amp_evaluation.trace._spans import Message, RetrievedDoc, TokenUsage, ToolDefinition
-from amp_evaluation.trace.conventions._attrs import Attrs, plain_row, row_key, rows_of
+from amp_evaluation.trace.conventions._attrs import Attrs, RawRows, plain_row, row_key, rows_of
 from amp_evaluation.trace.conventions._facts import (
     Convention,
     Kind,
@@ -18,6 +18,7 @@ from amp_evaluation.trace.conventions._facts import (
     tool_definitions,
     usage_of,
 )
+from amp_evaluation.trace.conventions._history import HISTORY
 from amp_evaluation.trace.conventions._messages import decode_message, messages_of
 from amp_evaluation.trace.conventions._values import json_text, printed, structured
 
@@ -41,7 +42,21 @@ def kind(a: Attrs) -> Kind | None:
 
 
 def messages(a: Attrs) -> list[Message]:
-    return _messages(a, "llm.input_messages.", "user") or prompts(a) or messages_of(_messages_in(a.data("input.value")))
+    return _history(a) or prompts(a) or messages_of(_messages_in(a.data("input.value")))
+
+
+def _history(a: Attrs) -> list[Message]:
+    """The messages sent. Where the attributes begin as the last span's did, only what is new is decoded."""
+    shared = a.shared
+    if shared is None:
+        return _messages(a, HISTORY, "user")
+    known, before, count = a.memo.get(HISTORY, (b"", (), 0))
+    rows = a.fresh_rows()
+    if known == shared.known and list(rows) == list(range(count, count + len(rows))):
+        found = [*before, *_of_rows(a, rows, "user")]
+        a.memo[HISTORY] = (shared.head, found, count + len(rows))
+        return found
+    return _messages(a, HISTORY, "user")
 
 
 def reply(a: Attrs) -> list[Message]:
@@ -64,9 +79,13 @@ def _choices(a: Attrs) -> list[Message]:
 
 
 def _messages(a: Attrs, prefix: str, default: str) -> list[Message]:
+    return _of_rows(a, a.raw_rows(prefix), default)
+
+
+def _of_rows(a: Attrs, rows: RawRows, default: str) -> list[Message]:
     found: list[Message] = []
     memo = a.memo
-    for row in a.raw_rows(prefix).values():
+    for row in rows.values():
         key = row_key(row)
         try:
             known = memo.get(key)
