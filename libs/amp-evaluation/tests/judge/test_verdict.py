@@ -31,6 +31,12 @@ READ = [
     pytest.param('{"Score": 0.5, "Reasoning": {"a": 1}}', 0.5, '{"a": 1}', id="other names and an object as reason"),
     pytest.param('{"result": {"score": 0.5, "explanation": "ok"}}', 0.5, "ok", id="an envelope"),
     pytest.param('[{"score": 0.5, "explanation": null}]', 0.5, "", id="a list of one, without a reason"),
+    pytest.param('{score: 0.5, explanation: "ok"}', 0.5, "ok", id="bare keys"),
+    pytest.param(
+        '{"explanation": "it\\\'s \\(x\\)", "score": 0.5}', 0.5, "it's \\(x\\)", id="escapes that JSON doesn't know"
+    ),
+    pytest.param(json.dumps('{"explanation": "ok", "score": 0.5}'), 0.5, "ok", id="an object encoded twice"),
+    pytest.param('"so" {"score": 0.5} "said"', 0.5, "", id="quotes at both ends"),
     pytest.param('{"score": 0.5} and again {"score": 0.5}', 0.5, "", id="the same verdict twice"),
 ]
 NOT_READ = [

@@ -66,7 +66,7 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
     )
     temperature: float = Param(default=0.0, min=0.0, max=2.0, description="Randomness of the judge's replies.")
     max_tokens: int = Param(default=1024, min=1, description="The most tokens that a reply of the judge may have.")
-    max_retries: int = Param(default=2, min=0, max=10, description="How often an unusable reply is asked for again.")
+    max_retries: int = Param(default=2, min=0, description="How often an unusable reply is asked for again.")
 
     is_concurrent = True
     _requires_response_output: ClassVar[bool] = True

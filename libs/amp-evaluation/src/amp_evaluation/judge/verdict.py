@@ -34,6 +34,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _EXPLANATION_KEYS = ("explanation", "reasoning", "reasons", "reason", "rationale", "justification", "analysis")
+_LONE_BACKSLASH = re.compile(r"""\\(?![\\'"abfnrtv0-7xuUN])""")  # Python warns of such, to stderr
 _DECODER = json.JSONDecoder(strict=False)
 _NAMES = {"true": True, "false": False, "null": None}
 
@@ -74,7 +75,7 @@ class JudgeOutput(BaseModel):
 
 def read_verdict(content: str | None) -> tuple[JudgeOutput | None, str | None]:
     """The verdict in a reply, or None and what is wrong with the reply."""
-    text = _without_reasoning((content or "")[-MAX_REPLY_CHARS:]).strip()
+    text = _unquoted(_without_reasoning((content or "")[-MAX_REPLY_CHARS:]).strip())
     if not text:
         return None, "the reply is empty"
     found = [verdict for verdict in map(_verdict_in, _objects(text)) if verdict is not None]
@@ -89,6 +90,17 @@ def _without_reasoning(text: str) -> str:
     text = _REASONING.sub("", text)
     text = _REASONING_END.split(text)[-1]  # some servers cut the opening tag away
     return "" if _REASONING_START.match(text) else text
+
+
+def _unquoted(text: str) -> str:
+    """A reply that was encoded twice is one JSON string with the object in it."""
+    if not (text.startswith('"') and text.endswith('"')):
+        return text
+    try:
+        value = _DECODER.decode(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, str) else text
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
@@ -130,9 +142,9 @@ def _balanced(text: str, start: int) -> str | None:
 
 
 def _literal(block: str) -> dict[str, Any] | None:
-    """A dict written as Python would: single quotes, trailing commas, JSON's own true, false and null."""
+    """A dict as Python or JavaScript would write it: single quotes, bare keys, trailing commas, true, false, null."""
     try:
-        tree = ast.parse(" ".join(block.splitlines()), mode="eval")
+        tree = ast.parse(_LONE_BACKSLASH.sub(r"\\\\", " ".join(block.splitlines())), mode="eval")
         value = ast.literal_eval(_Constants().visit(tree))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
@@ -142,6 +154,10 @@ def _literal(block: str) -> dict[str, Any] | None:
 class _Constants(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.Constant(_NAMES[node.id]) if node.id in _NAMES else node
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        node.keys = [ast.Constant(key.id) if isinstance(key, ast.Name) else key for key in node.keys]
+        return self.generic_visit(node)
 
 
 def _verdict_in(found: dict[Any, Any]) -> dict[str, Any] | None:
