@@ -86,7 +86,7 @@ def simple(number: int, start: str | int = BEGIN, *, seconds: float = 1.0, **mor
         span(number, 2, at[4], at[5], kind="tool", parent=0, status=status, **more_of["tool"]),
         span(number, 3, at[6], at[9], kind="llm", parent=0, status=status, **more_of["answer"]),
     ]
-    return whole(number, spans, input=ask, output=answer, **more)
+    return whole(number, spans, **({"input": ask, "output": answer} | more))
 
 
 def bare(number: int, start: int, *, end: int | None = None) -> Wire:

@@ -55,6 +55,7 @@ class Walk:
     _grain: timedelta = MILLISECOND
     _edge: tuple[str, datetime] | None = None
     _checks_edges: bool = True
+    _on_known_trace: bool = False
     _second_looks: int = SECOND_LOOKS
     _small_steps: int = 0
     _limit: int = LEAST_PAGE
@@ -69,7 +70,7 @@ class Walk:
         while not ended:
             facts = yield Ask(self.cursor, self._limit, least=max(LEAST_PAGE, self._works + 1))
             if facts is None:
-                ended = yield from self._pass_failure(max(1, self._works), self._limit)
+                ended = yield from self._pass_failure(self._works, self._limit)
                 self._start_over()
             elif self._rounded_up(facts):
                 self.discarded = True
@@ -103,6 +104,7 @@ class Walk:
         if target <= self.cursor:
             return False
         self.cursor, self._edge = target, edge
+        self._on_known_trace = True
         return True
 
     def _rounded_up(self, facts: Facts) -> bool:
@@ -120,6 +122,7 @@ class Walk:
             self._edge = None
             return False
         back = floor_to(self.cursor, SECOND)
+        self._on_known_trace = False
         if back == self.cursor:
             self._grain, self._checks_edges = MILLISECOND, False
             return False
@@ -131,9 +134,12 @@ class Walk:
     def _pass_failure(self, works: int, fails: int) -> Detour:
         """Up to the trace that makes pages fail, then past it.
 
-        ``works`` is the largest page that is known to come from this cursor (1: none), ``fails`` one that doesn't.
+        ``works`` is the largest page that is known to come from this cursor, ``fails`` one that doesn't. The least
+        is two, where the cursor stands on a known trace; elsewhere the first trace alone may be had.
         """
-        while works < (middle := max(LEAST_PAGE, (works + fails) // 2)) < fails:
+        known = works > 0 or self._on_known_trace
+        works = max(works, int(known))
+        while works < (middle := max(works + 1, (works + fails) // 2)) < fails:
             facts = yield Ask(self.cursor, middle, least=middle, probe=True)
             if facts is None:
                 fails = middle
@@ -169,12 +175,12 @@ class Walk:
                 low = middle
         blurred = SECOND if self._grain is SECOND else timedelta(0)  # a query that is rounded up skips so much
         self.gaps.append(Gap(begin, high + blurred, failing=True))
-        self.cursor, self._edge = high, None
+        self.cursor, self._edge, self._on_known_trace = high, None, False
         return False
 
     def _leads_on(self, start: datetime) -> Detour:
-        """Whether a page from ``start`` brings something new, or the end. Looks only: nothing is taken from it."""
-        limit = LEAST_PAGE
+        """Whether the first trace from ``start`` can be had, or there is none. Looks only: nothing is taken."""
+        limit = 1
         while (facts := (yield Ask(start, limit, least=limit, probe=True))) is not None:
             self.discarded = True
             if facts.fresh or facts.complete or limit == MAX_PAGE:
