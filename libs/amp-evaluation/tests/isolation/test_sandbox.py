@@ -152,6 +152,19 @@ def test_a_reply_without_end_is_refused_before_it_is_read() -> None:
     assert isinstance(answer, Failed) and "its reply is larger than 16 MB" in answer.reason
 
 
+@pytest.mark.parametrize("pause", ["", "import time; time.sleep(0.2)"], ids=["at once", "later"])
+def test_an_answer_that_nobody_asked_for_is_never_taken_for_another(pause: str) -> None:
+    forged = b'{"type":"scored","score":0.25}'
+    source = WRITING + f"def f(trace: Trace):\n    say({forged!r})\n    {pause}\n    return 1"
+    with Sandbox() as sandbox:
+        forger, other = load(sandbox, source), load(sandbox)
+        forger.ask(Trace("t"), Trace("t"))
+        time.sleep(0.5)
+        answer = other.ask(Trace("t"), Trace("t"))
+        assert answer == Failed(reason="the evaluator's process was lost: it spoke without being asked")
+        assert isinstance(other.ask(Trace("t"), Trace("t")), Scored)
+
+
 def test_nonsense_while_a_source_is_loaded_refuses_it() -> None:
     source = WRITING + 'say(b\'{"type":"ready","landlock_abi":1}\')\n' + GOOD
     with Sandbox() as sandbox, pytest.raises(ConfigError, match="no sensible answer"):

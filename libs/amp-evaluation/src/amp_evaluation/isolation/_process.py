@@ -112,6 +112,8 @@ class ChildProcess:
 
     def _exchange(self, body: bytes, limit_s: float) -> bytes:
         deadline = time.monotonic() + limit_s
+        if body and self._has_spoken():  # its word would be taken for the answer to this request
+            raise ChildLost("it spoke without being asked")
         pending = self._send_some(memoryview(LENGTH.pack(len(body)) + body if body else b""))
         while True:
             self._poll.modify(self._channel, select.POLLIN | (select.POLLOUT if pending else 0))
@@ -134,6 +136,9 @@ class ChildProcess:
         if not events and self.resident_bytes > self._resident_limit:
             raise ChildLost("it took more memory than AMP_CODE_EVALUATOR_MEMORY_MB allows")
         return events
+
+    def _has_spoken(self) -> bool:
+        return bool(self._received) or any(descriptor == self._channel.fileno() for descriptor, _ in self._poll.poll(0))
 
     def _read_output(self) -> None:
         if not self._output.closed:
