@@ -39,6 +39,7 @@ class Requests:
                 self._ask(call, node, seen)
             self._take_history(node, seen)
         self._free = list(self.asked)
+        self.ids = {call.id for call, _ in self.asked}
 
     def _ask(self, call: ToolCall, node: Node, seen: set[tuple[str, ...]]) -> None:
         key = (call.id,) if call.id else (node.id, call.name, as_text(call.arguments))
@@ -82,9 +83,11 @@ class Requests:
             if call_id and call.id == call_id:
                 best = (0, position)
                 break
-            if call.name != name or (call_id and call.id):
+            if call.name != name:
                 continue
             rank = 1 if _equal(call.arguments, arguments) else 2
+            if call_id and call.id and (call_id in self.ids or (rank == 2 and arguments)):
+                continue  # another call; an id that no model gave (a placeholder, a span's own) says nothing
             if best is None or rank < best[0]:
                 best = (rank, position)
         if best is None:
@@ -207,7 +210,7 @@ def _read_tool(node: Node, requests: Requests) -> tuple[ToolSpan, bool]:
         call_id = result_call_id(raw_result)
     call = requests.take(call_id, name, given, node)
     if call is not None:
-        call_id = call_id or call.id
+        call_id = call.id or call_id
     failed = node.failed or marked or ("tool_failed" in node.readers and node.read("tool_failed") is True)
     metrics = ToolMetrics(
         node.duration_ms, failed, node.error_type, node.error_message, duration_known=node.duration_known

@@ -32,6 +32,7 @@ ORDER: tuple[Convention, ...] = (
     own.CONVENTION,
     llamaindex.CONVENTION,
     crewai.CONVENTION,
+    native.ADK_TOOLS,
     genai.CONVENTION,
     openinference.CONVENTION,
     pydantic_ai.CONVENTION,

@@ -224,7 +224,7 @@ def _adk_kind(a: Attrs) -> Kind | None:
 
 def _adk_result(a: Attrs) -> Any:
     """What isn't an object stands alone under "result": the model API wants an object."""
-    held = a.data("gcp.vertex.agent.tool_response")
+    held = first_data(a, ("gcp.vertex.agent.tool_response", "gen_ai.tool.call.result"))
     return held["result"] if isinstance(held, dict) and set(held) == {"result"} else held
 
 
@@ -281,3 +281,5 @@ def _convention(native: Native) -> Convention:
 
 
 CONVENTIONS = tuple(map(_convention, NATIVES))
+ADK_TOOLS = Convention("adk tools", frozenset({"gcp.vertex.agent.event_id"}), {"result": _adk_result})
+"""ADK's newer tool spans have GenAI's names, with the result wrapped all the same: to be asked before them."""
