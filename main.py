@@ -15,6 +15,7 @@ Exit codes
   1  something failed and a repeat may help
   2  the flags, the environment or the evaluators are wrong; nothing was sent
   3  done as far as possible, and a repeat can't help
+  130  interrupted by Ctrl-C
 
 Usage
   python main.py --monitor-name=quality --organization=acme --project=shop --agent=assistant --environment=prod \
@@ -95,6 +96,8 @@ MAX_LISTED = 10
 """Scores that can't be stored which the log names; the rest is counted."""
 
 EXIT_OK, EXIT_REPEAT, EXIT_WRONG_INPUT, EXIT_REFUSED = 0, 1, 2, 3
+EXIT_INTERRUPTED = 130
+"""What shells expect after Ctrl-C: 128 and the signal's number."""
 
 PUBLISHER = "publisher"
 TRACES_API = "traces API"
@@ -843,10 +846,20 @@ def handle_sigterm(signum: int, frame: FrameType | None) -> NoReturn:
     sys.exit(EXIT_OK)
 
 
+def log_thread_error(failed: threading.ExceptHookArgs) -> None:
+    """A thread's end is a line of the log like any other, and not text beside it."""
+    log.error("a thread ended in a way that nobody foresaw", exc_info=failed.exc_value)
+
+
 def main() -> NoReturn:
     signal.signal(signal.SIGTERM, handle_sigterm)
+    threading.excepthook = log_thread_error
     gc.freeze()  # what was imported stays: the collector need not look at it again
-    sys.exit(run(sys.argv[1:], os.environ))
+    try:
+        sys.exit(run(sys.argv[1:], os.environ))
+    except KeyboardInterrupt:
+        log.warning("interrupted: the run ends early")
+        sys.exit(EXIT_INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -803,9 +803,9 @@ def test_ten_thousand_scores_with_long_explanations_are_stored_in_parts_under_th
     missing = [f"phrase number {number} that no answer holds" for number in range(14)]  # the explanation names them
     rules = [
         {"identifier": "content_coverage", "displayName": f"Long {number}", "config": {"required_strings": missing}}
-        for number in range(10)
+        for number in range(40)
     ]
-    with Platform(series(1000, step_ms=10)) as platform:
+    with Platform(series(250, step_ms=10)) as platform:
         platform.publisher.max_body = 900_000
         ended = job(platform, evaluators=rules)
         assert ended.code == 0
@@ -1336,22 +1336,28 @@ def test_sigterm_while_the_traces_api_keeps_silent_ends_at_once(platform: Platfo
 
 
 @pytest.fixture
-def restored_signals() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("restored_signals")
-def test_run_as_a_script_it_ends_with_its_exit_code_and_handles_sigterm(
-    platform: Platform, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def as_a_script(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Arguments and environment are the process's own; what the script changes of the process is undone."""
     monkeypatch.setattr(sys, "argv", ["main.py", *platform.argv()])
     for name, value in platform.env().items():
         monkeypatch.setenv(name, value)
+    before, hook = signal.getsignal(signal.SIGTERM), threading.excepthook
+    yield
+    signal.signal(signal.SIGTERM, before)
+    threading.excepthook = hook
+    gc.unfreeze()
+
+
+def run_script() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "main.py"), run_name="__main__")
+
+
+@pytest.mark.usefixtures("as_a_script")
+def test_run_as_a_script_it_ends_with_its_exit_code_and_handles_sigterm(
+    platform: Platform, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(ROOT / "main.py"), run_name="__main__")
+        run_script()
     assert ended.value.code == 0
     assert len(platform.publisher.scores) == 25
     handler = signal.getsignal(signal.SIGTERM)
@@ -1366,11 +1372,40 @@ def test_run_as_a_script_it_ends_with_its_exit_code_and_handles_sigterm(
     assert "25 of their scores were published" in last["msg"]
 
 
+@pytest.mark.usefixtures("as_a_script")
+def test_ctrl_c_ends_with_130_and_a_line_in_the_log(
+    platform: Platform, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    def interrupt(platform: Platform, request: Any, answer: Any) -> Response:
+        os.kill(os.getpid(), signal.SIGINT)
+        return slow(answer(), 1.0)
+
+    platform.interfere(Fault("traces", interrupt))
+    with pytest.raises(SystemExit) as ended:
+        run_script()
+    assert ended.value.code == 130
+    last = Ended(130, capfdbinary.readouterr().err.decode()).lines[-1]
+    assert (last["level"], "interrupted" in last["msg"]) == ("WARN", True)
+
+
+@pytest.mark.usefixtures("as_a_script")
+def test_a_thread_that_fails_is_a_line_of_the_log(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with pytest.raises(SystemExit):
+        run_script()
+    thread = threading.Thread(target=lambda: 1 // 0)
+    thread.start()
+    thread.join()
+    last = Ended(0, capfdbinary.readouterr().err.decode()).lines[-1]
+    assert last["level"] == "ERROR"
+    assert "ZeroDivisionError" in last["stack"]
+
+
 def test_the_sigterm_line_counts_what_was_evaluated() -> None:
     stream = io.BytesIO()
     main.set_up_logging({}, stream)
     with pytest.raises(SystemExit) as ended:
         main.handle_sigterm(signal.SIGTERM, None)
+    gc.unfreeze()
     assert ended.value.code == 0
     (line,) = Ended(0, stream.getvalue().decode()).of("WARN")
     assert "traces were evaluated and none of their scores was published" in line
