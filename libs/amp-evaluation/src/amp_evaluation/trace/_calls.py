@@ -56,7 +56,7 @@ def _leave_out_doubles(llms: list[Node]) -> None:
     """
     inner: dict[Node, list[Node]] = {}
     for node in llms:
-        outer = next((above for above in node.ancestors() if above.kind == "llm" or above.kind == "tool"), None)
+        outer = next((above for above in node.ancestors() if above.kind in ("llm", "tool", "agent")), None)
         if outer is not None and outer.kind == "llm" and not outer.dropped:
             inner.setdefault(outer, []).append(node)
     for outer in sorted(inner, key=_depth, reverse=True):

@@ -7,6 +7,7 @@ and failure are found (`_outcome`), and what frameworks put around it all goes o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
@@ -143,7 +144,7 @@ def _agent_span(node: Node, parent_id: str | None) -> AgentSpan:
         span_id=node.id,
         parent_span_id=parent_id,
         start_time=node.start,
-        name=node.words("agent_name") or node.name.removeprefix("invoke_agent "),
+        name=node.words("agent_name") or _AGENT_NAME.sub(r"\1\2", node.name),
         model=model,
     )
 
@@ -175,6 +176,10 @@ def _agent_details(node: Node) -> dict[str, Any]:
 
 def _calls_of(node: Node) -> Iterator[Node]:
     return (below for below in _own(node) if below.kind == "llm")
+
+
+_AGENT_NAME = re.compile(r"\A(?:invoke_agent (.+)|agent_run \[(.+)\])\Z")
+"""How the spans of agents are named that don't say the name elsewhere."""
 
 
 def _own(node: Node) -> Iterable[Node]:

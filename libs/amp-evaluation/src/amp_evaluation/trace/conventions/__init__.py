@@ -125,5 +125,7 @@ _guess = amp.kind
 
 def _kind_by_name(a: Attrs) -> Kind | None:
     word, _, rest = a.name.partition(" ")
+    if word == "agent_run" and rest.startswith("["):
+        return Kind("agent", False)  # ADK's: `agent_run [NAME]`, a span without any attribute
     named = genai.OPERATIONS.get(word) if rest or word in ("execute_tool", "invoke_agent", "create_agent") else None
     return Kind(named, False) if named else None

@@ -222,6 +222,11 @@ def _adk_kind(a: Attrs) -> Kind | None:
     return Kind("llm", True) if a.data("gcp.vertex.agent.llm_request") else None
 
 
+def _adk_merged(a: Attrs) -> Kind | None:
+    """After parallel calls a span records the event that their results were merged into: no execution."""
+    return Kind("chain", True) if a.get("gen_ai.tool.name") == "(merged tools)" else None
+
+
 def _adk_result(a: Attrs) -> Any:
     """What isn't an object stands alone under "result": the model API wants an object."""
     held = first_data(a, ("gcp.vertex.agent.tool_response", "gen_ai.tool.call.result"))
@@ -281,5 +286,7 @@ def _convention(native: Native) -> Convention:
 
 
 CONVENTIONS = tuple(map(_convention, NATIVES))
-ADK_TOOLS = Convention("adk tools", frozenset({"gcp.vertex.agent.event_id"}), {"result": _adk_result})
+ADK_TOOLS = Convention(
+    "adk tools", frozenset({"gcp.vertex.agent.event_id"}), {"kind": _adk_merged, "result": _adk_result}
+)
 """ADK's newer tool spans have GenAI's names, with the result wrapped all the same: to be asked before them."""
