@@ -537,3 +537,41 @@ def test_progress_is_told_after_every_trace_and_while_judges_are_waited_for() ->
     Monitor([Judge(delay=1.2)], config()).run(traces=[make(0)], on_progress=told.append)
     assert (told[0].evaluated, told[-1].evaluated) == (0, 1)
     assert any(progress.in_flight == 1 and progress.seconds > 0.4 for progress in told[1:-1])
+
+
+class Slow(Fetcher):
+    """Takes its time for each trace, and knows from which on it was told to ask ahead."""
+
+    def __init__(self, traces: Iterable[Any], delay: float) -> None:
+        super().__init__(traces)
+        self.delay = delay
+        self.prefetch = False
+        self.ahead_from: int | None = None
+
+    def fetch_traces(self, **asked: Any) -> Iterator[Any]:
+        for number, trace in enumerate(self.traces):
+            if self.prefetch and self.ahead_from is None:
+                self.ahead_from = number
+            time.sleep(self.delay)
+            yield trace
+
+
+def test_a_source_that_is_mostly_waited_for_is_told_to_ask_ahead() -> None:
+    fetcher = Slow([make(n) for n in range(20)], delay=0.03)
+    result = Monitor([Length()], config(), trace_fetcher=fetcher).run("a", "b")
+    assert ids(result, "length") == [f"t{n}" for n in range(20)]
+    assert fetcher.ahead_from is not None
+    assert 2 <= fetcher.ahead_from <= 12
+
+
+def test_a_source_that_is_as_fast_as_the_rules_is_left_alone() -> None:
+    class Busy(Length):
+        def evaluate(self, trace: Trace) -> EvalResult:
+            end = time.monotonic() + 0.05
+            while time.monotonic() < end:
+                pass
+            return EvalResult(1.0)
+
+    fetcher = Slow([make(n) for n in range(12)], delay=0.03)
+    Monitor([Busy()], config(), trace_fetcher=fetcher).run("a", "b")
+    assert fetcher.ahead_from is None

@@ -1,5 +1,6 @@
 """Where a run's traces come from: a fetcher, a loader, or any object with `fetch_traces` or `load_traces`."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
@@ -9,7 +10,12 @@ from amp_evaluation.models import RunError
 from amp_evaluation.trace._wire import OTELTrace
 from amp_evaluation.trace.models import Trace
 
-__all__ = ["AnyTrace", "LoadsTraces", "Moment", "TraceSource", "guarded", "open_source"]
+__all__ = ["AnyTrace", "LoadsTraces", "Moment", "TraceSource", "guarded", "open_source", "paced"]
+
+# When a source is so slow that the calling thread mostly waits for it, its next page is asked for ahead even for rules.
+# Otherwise a second thread costs more than it hides: HTTP and evaluation both want the interpreter.
+SLOW_SOURCE_S = 0.25  # waited in total before anything is decided
+SLOW_SOURCE_RATIO = 2.0  # waiting against working
 
 AnyTrace = Trace | OTELTrace
 Moment = datetime | str
@@ -74,6 +80,29 @@ def guarded(traces: Iterable[AnyTrace], errors: list[str]) -> Iterator[AnyTrace]
             errors.append(_failure(f"trace fetcher: {type(error).__name__}: {error}", repeat_may_help=True))
             return
         begun = True
+
+
+def paced(
+    traces: Iterable[AnyTrace], source: object, clock: Callable[[], float] = time.monotonic
+) -> Iterator[AnyTrace]:
+    """The traces; a source that can ask ahead is told to, once it proves to be slow."""
+    if getattr(source, "prefetch", True):  # already on, or not to be had
+        yield from traces
+        return
+    iterator = iter(traces)
+    waited = worked = 0.0
+    mark = clock()
+    for trace in iterator:
+        now = clock()
+        waited += now - mark
+        yield trace
+        del trace  # else its page would stay in memory while the next one is read
+        mark = clock()
+        worked += mark - now
+        if waited > SLOW_SOURCE_S and waited > SLOW_SOURCE_RATIO * worked:
+            source.prefetch = True  # type: ignore[attr-defined]
+            break
+    yield from iterator
 
 
 def _failure(text: str, *, repeat_may_help: bool) -> RunError:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from amp_evaluation._base_runner import BaseRunner, ask_ahead, offer_all
-from amp_evaluation._source import AnyTrace, Moment, guarded, open_source
+from amp_evaluation._source import AnyTrace, Moment, guarded, open_source, paced
 from amp_evaluation._trace_run import ProgressCallback
 from amp_evaluation.experiment import Experiment
 from amp_evaluation.models import EvalMode
@@ -50,7 +50,7 @@ class Monitor(BaseRunner):
         with self._running(sampler, on_progress) as run:
             if source is not None:
                 ask_ahead(source, self.evaluators)
-                traces = guarded(open_source(source, start_time, end_time, kw), result.errors)
+                traces = paced(guarded(open_source(source, start_time, end_time, kw), result.errors), source)
             offer_all(run, traces or ())
             run.finish()
             return self._complete(result, run, source)
