@@ -128,7 +128,7 @@ _MEDIA = {
     "file_data": "file",
     "inline_data": "file",
 }
-_DATA_URL = re.compile(r"data:([\w.+/-]{0,100});base64,[A-Za-z0-9+/=\s]{64,}")
+_DATA_URL = re.compile(r"data:([\w.+/-]{0,100});base64,[A-Za-z0-9+/=_\r\n-]{64,}")
 
 
 def shorten(text: str) -> str:
