@@ -625,7 +625,9 @@ def evaluate_window(job: Job, state: RunState) -> RunResult:
         format_rfc3339(window.end),
         config.sample_rate,
     )
-    return job.monitor.run(window.start, window.end, sample_rate=config.sample_rate, on_progress=state.on_progress)
+    result = job.monitor.run(window.start, window.end, sample_rate=config.sample_rate, on_progress=state.on_progress)
+    result.run_id = config.run_id  # the platform's name for this run, not one that the SDK made up
+    return result
 
 
 # --- publish ----------------------------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ def report_figures(result: RunResult, *, title: str, stored: str = "") -> Report
         run_id=result.run_id,
         window=(format_rfc3339(start), format_rfc3339(end)) if start and end else None,
         sample_rate=meta.get("sample_rate"),
-        started_at=format_rfc3339(result.started_at),
+        started_at=format_rfc3339(result.started_at.replace(microsecond=0)),
         seconds=round(result.duration_seconds, 3),
         found=meta.get("traces_found"),
         sampled=meta.get("traces_sampled"),
