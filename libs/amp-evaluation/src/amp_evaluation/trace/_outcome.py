@@ -19,11 +19,21 @@ def asked_by(node: Node) -> str:
 
 
 def answered_by(node: Node) -> str:
-    """What the span ended with, as people read it; a failed span whose output is only its error's text has none."""
+    """What the span ended with, as people read it; one whose output is only an error's text has none."""
     if node.answered is None:
         text = next((text for value in _values(node, "output") if (text := answer_text(value))), "")
-        node.answered = "" if text and node.failed and _repeats_error(node, text) else text
+        node.answered = "" if text and _is_error_text(node, text) else text
     return node.answered
+
+
+def _is_error_text(node: Node, text: str) -> bool:
+    """The span failed and says why; or all its model calls failed and it says that instead of an answer."""
+    if node.failed:
+        return _repeats_error(node, text)
+    calls = [inner for inner in node.below() if inner.kind == "llm"]
+    if not calls or any(call.text or not call.failed for call in calls):
+        return False
+    return any(text.strip() in (call.error_message or "") for call in calls)
 
 
 def _repeats_error(node: Node, text: str) -> bool:

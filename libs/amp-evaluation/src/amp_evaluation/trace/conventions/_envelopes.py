@@ -16,6 +16,7 @@ from amp_evaluation.trace.conventions._values import (
     json_text,
     looks_printed,
     printed,
+    printed_members,
     shorten,
     structured,
 )
@@ -384,8 +385,13 @@ def tool_result(value: Any, depth: int = 0) -> tuple[Any, bool]:
         return value, False
     if isinstance(held, list):
         return _result_in_list(held, value, depth)
+    if isinstance(held, str) and held.startswith("status="):
+        held = printed_members(held)  # Agno's, as Traceloop prints it
     if not isinstance(held, dict):
         return value, False
+    if held.keys() >= _EXECUTION:
+        failed = held["status"] in _FAILURES or held["error"] not in (None, "")
+        return held["error"] if failed and held["result"] is None else held["result"], failed
     failed = held.get("is_error") is True or held.get("isError") is True
     inner = _inside(held, "output") or _inside(held, "outputs")
     if inner is None and len(held) == 1:
@@ -407,6 +413,10 @@ def tool_result(value: Any, depth: int = 0) -> tuple[Any, bool]:
     return value, failed or (held.get("status") == "error" and "error" in held)
 
 
+_EXECUTION = frozenset({"status", "result", "error"})
+"""What a record of an execution has, which is more than its result."""
+
+_FAILURES = frozenset({"failure", "failed", "error"})
 _RESULT_MEMBERS = frozenset(
     {"content", "isError", "is_error", "status", "toolUseId", "structuredContent", "meta", "_meta"}
 )
