@@ -31,7 +31,7 @@ def shared_attributes(raw: msgspec.Raw, memo: dict[Any, Any]) -> tuple[dict[str,
     """All attributes, and how they share the last span's when they begin with the same bytes."""
     data = bytes(raw)
     cut = data.rfind(_MARK)
-    member = _MEMBER.match(data, cut) if 0 <= cut and len(data) <= SMALL else None
+    member = _MEMBER.match(data, cut) if cut >= 0 and len(data) <= SMALL else None
     if member is None:
         return attribute_map(raw), None
     end = member.end()

@@ -278,10 +278,10 @@ _TEXT_KEYS = ("content", "_content", "parts", "blocks", "text", "message", "body
 def _parts_in(text: str) -> Any:
     """Content written as JSON text of parts that hold calls or results; any other text stays."""
     held = from_json(text)
-    if isinstance(held, list) and held and all(isinstance(part, dict) for part in held):
-        if any(_is_call(part) or _is_result(part) for part in held) or all(set(part) == {"text"} for part in held):
-            return held
-    return text
+    if not isinstance(held, list) or not held or not all(isinstance(part, dict) for part in held):
+        return text
+    telling = any(_is_call(part) or _is_result(part) for part in held) or all(set(part) == {"text"} for part in held)
+    return held if telling else text
 
 
 def _unfold(item: dict[str, Any]) -> dict[str, Any]:
@@ -334,7 +334,14 @@ def _calls_of(item: dict[str, Any]) -> list[ToolCall]:
 
 
 _CALL_TYPES = ("tool_call", "tool_use", "function_call", "tool-call", "toolCall")
-_RESULT_TYPES = ("tool_call_response", "tool_result", "function_call_output", "tool-return", "tool_response")
+_RESULT_TYPES = (
+    "tool_call_response",
+    "tool_result",
+    "function_call_output",
+    "tool-return",
+    "tool-result",
+    "tool_response",
+)
 
 
 def _kind(part: dict[str, Any]) -> Any:
@@ -441,4 +448,6 @@ def result_text(value: Any) -> str:
             return texts
     if isinstance(value, dict) and isinstance(value.get("content"), list | str):
         return content_text(value["content"])
+    if isinstance(value, dict) and set(value) == {"type", "value"}:  # Vercel's: {"type": "text", "value": "…"}
+        value = value["value"]
     return value if isinstance(value, str) else json_text(value)

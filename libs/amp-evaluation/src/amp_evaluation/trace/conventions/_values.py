@@ -109,7 +109,15 @@ def _literal(node: ast.expr) -> Any:
 _TEXT_TYPES = frozenset({"text", "input_text", "output_text", "text_delta", "refusal"})
 _QUIET_TYPES = frozenset(
     {"reasoning", "thinking", "redacted_thinking", "tool_call", "tool_use", "function_call", "tool-call", "toolUse"}
-    | {"tool_call_response", "tool_result", "function_call_output", "tool-return", "tool_response", "reasoning_content"}
+    | {
+        "tool_call_response",
+        "tool_result",
+        "function_call_output",
+        "tool-return",
+        "tool-result",
+        "tool_response",
+        "reasoning_content",
+    }
 )
 _QUIET_KEYS = ("toolUse", "toolResult", "function_call", "functionCall", "function_response", "functionResponse")
 _MEDIA = {
