@@ -59,12 +59,15 @@ def _leave_out_doubles(llms: list[Node]) -> None:
         outer = next((above for above in node.ancestors() if above.kind in ("llm", "tool", "agent")), None)
         if outer is not None and outer.kind == "llm" and not outer.dropped:
             inner.setdefault(outer, []).append(node)
+    left: dict[Node, list[Node]] = {}
     for outer in sorted(inner, key=_depth, reverse=True):
-        within = [node for node in inner[outer] if not node.dropped]
+        # what an inner span that is no call itself stood for counts in its place
+        within = [call for node in inner[outer] for call in left.get(node, [node])]
         if len(within) > 1:
             outer.dropped = f"{outer.name!r} sums up the {len(within)} LLM calls inside it"
+            left[outer] = within
         elif within and _same_call(outer, within[0]):
-            _merge(outer, within[0])
+            left[outer] = [_merge(outer, within[0])]
 
 
 def _depth(node: Node) -> int:
@@ -92,7 +95,7 @@ def _same_usage(a: TokenUsage, b: TokenUsage) -> bool:
     return a.input_tokens == b.input_tokens and a.output_tokens == b.output_tokens
 
 
-def _merge(outer: Node, inner: Node) -> None:
+def _merge(outer: Node, inner: Node) -> Node:
     """The one with more content stays, and takes from the other what it lacks."""
     stays, goes = (outer, inner) if _weight(outer) > _weight(inner) else (inner, outer)
     goes.dropped = f"{goes.name!r} is the same LLM call as {stays.name!r}"
@@ -103,12 +106,14 @@ def _merge(outer: Node, inner: Node) -> None:
         _digest(stays)
     if goes.failed and not stays.failed and not _says(stays):
         stays.failed, stays.error_type, stays.error_message = True, goes.error_type, goes.error_message
+    return stays
 
 
-def _weight(node: Node) -> tuple[bool, int, int, bool]:
+def _weight(node: Node) -> tuple[bool, int, int, int, bool]:
     return (
         _says(node),
-        len(node.messages),
+        sum(1 for message in node.messages if message.content or getattr(message, "tool_calls", None)),
+        sum(1 for call in node.calls if call.id),
         len(node.text) + sum(len(call.arguments) for call in node.calls),
         bool(node.usage),
     )

@@ -33,6 +33,7 @@ _MESSAGE_LISTS = (
     "contents",
     "history",
     "new_messages",
+    "replies",
 )
 _STATE_KEYS = frozenset({"init_state", "self", "ctx", "context_variables", "state"})
 _ASKED = (
@@ -152,6 +153,8 @@ def _asked_in_object(value: dict[str, Any], depth: int) -> str:
     if value.keys() & _STATE_KEYS or _is_event(value) or _hands_on(value.get("messages")):
         return ""
     nested = list(_nested_messages(value, depth))
+    if set(value) == {"data"} and isinstance(value["data"], dict):  # a pipeline's inputs, by component
+        return last_user_text(nested) or _same_leaf(value, least=1) or json_text(value["data"])
     return last_user_text(nested) if nested else _same_leaf(value) or (json_text(value) if value else "")
 
 
@@ -228,11 +231,11 @@ def _asked_in_call(value: dict[str, Any], depth: int) -> str:
     return texts[0] if texts else ""
 
 
-def _same_leaf(value: Any) -> str:
-    """The one text that all text leaves of a larger object share; "" when they differ."""
+def _same_leaf(value: Any, least: int = 2) -> str:
+    """The one text that all text leaves (`least` or more) of a larger object share; "" when they differ."""
     leaves = list(_leaves(value, 0))
     long = {leaf for leaf in leaves if len(leaf) > 1}
-    return next(iter(long)) if len(leaves) > 1 and len(long) == 1 else ""
+    return next(iter(long)) if len(leaves) >= least and len(long) == 1 else ""
 
 
 def _leaves(value: Any, depth: int) -> Iterator[str]:
@@ -322,6 +325,10 @@ def _answer_in_object(value: dict[str, Any], depth: int) -> str:
     nested = list(_nested_messages(value, depth))
     if nested:
         return last_reply_text(nested)
+    if value and all(isinstance(held, dict) for held in value.values()):  # a pipeline's outputs, by component
+        texts = [text for held in value.values() if (text := _answer_only(held, depth + 1))]
+        if texts:
+            return texts[-1]
     return _same_leaf(value) or (json_text(value) if value else "")
 
 

@@ -1,4 +1,4 @@
-"""Frameworks with spans of their own: Google ADK, Vercel's AI SDK, Haystack, MLflow, Langfuse, AutoGen.
+"""Frameworks with spans of their own: Google ADK, Vercel's AI SDK, MLflow, Langfuse, AutoGen.
 
 One table row a framework: which key says the kind, and where content stands. Only keys that the framework itself
 documents are read.
@@ -83,18 +83,6 @@ NATIVES = (
             "response_id": ("ai.response.id",),
             "prompt_tokens": ("ai.usage.promptTokens", "ai.usage.inputTokens", "ai.usage.tokens"),
             "completion_tokens": ("ai.usage.completionTokens", "ai.usage.outputTokens"),
-        },
-    ),
-    Native(
-        "haystack",
-        keys={
-            "input": ("haystack.component.input", "haystack.pipeline.input_data", "haystack.agent.input"),
-            "output": ("haystack.component.output", "haystack.pipeline.output_data", "haystack.agent.output"),
-            "arguments": ("haystack.tool.input", "haystack.component.input"),
-            "result": ("haystack.tool.output", "haystack.component.output"),
-            "agent_name": ("haystack.component.name",),
-            "tool_name": ("haystack.tool.name",),
-            "documents": ("haystack.component.output",),
         },
     ),
     Native(
@@ -252,23 +240,6 @@ def _adk_tools(a: Attrs) -> list[Any]:
     return tool_definitions(config.get("tools")) if isinstance(config, dict) else []
 
 
-def _haystack_kind(a: Attrs) -> Kind | None:
-    """A component's type is its class: generators, retrievers and embedders end in these words."""
-    value = a.get("haystack.component.type")
-    if a.has("haystack.tool.name"):
-        return Kind("tool", True)
-    if not isinstance(value, str):
-        return None
-    endings = {
-        "Generator": "llm",
-        "Retriever": "retriever",
-        "Embedder": "embedding",
-        "Ranker": "rerank",
-        "Agent": "agent",
-    }
-    return next((Kind(kind, True) for ending, kind in endings.items() if value.endswith(ending)), Kind("chain", False))
-
-
 def _convention(native: Native) -> Convention:
     readers = {fact: _reader(native, fact) for fact in native.keys if not fact.endswith("_tokens")}
     if native.kind_keys:
@@ -277,11 +248,7 @@ def _convention(native: Native) -> Convention:
         readers["usage"] = _usage_reader(native)
     if native.name == "adk":
         readers.update(kind=_adk_kind, usage=_adk_usage, tools=_adk_tools, result=_adk_result)
-    if native.name == "haystack":
-        readers["kind"] = _haystack_kind
     marks = {key for keys in native.keys.values() for key in keys} | set(native.kind_keys)
-    if native.name == "haystack":
-        marks.add("haystack.component.type")
     return Convention(native.name, frozenset(marks), readers)
 
 
