@@ -225,6 +225,8 @@ def _read_error(node: Node) -> None:
     if status is not None:
         word = status if type(status) is str else text_of(status)
         failed = failed or word.lower() in _FAILED
+    if node.kind == "tool" and not failed and wire.events:
+        failed = any(event["name"] == "exception" for event in node.a.events)
     if failed:
         node.failed, node.error_type, node.error_message = True, kind, message
         _read_exception(node)
