@@ -192,12 +192,12 @@ class Walk:
 
     def _step_on(self, stuck: Facts) -> Detour:
         """Past a page of the largest size that brought nothing new."""
-        for target, wide in self._targets(stuck):
+        for target, only_without_loss in self._targets(stuck):
             facts = yield Ask(target, MAX_PAGE, least=MAX_PAGE)
             if facts is None or not (facts.fresh or facts.complete):
                 continue
             lost = _lost_between(stuck, facts, target)
-            if wide and lost != 0:
+            if only_without_loss and lost != 0:
                 self.discarded = True
                 continue
             if lost != 0:
@@ -216,12 +216,20 @@ class Walk:
         return True
 
     def _targets(self, stuck: Facts) -> Iterator[tuple[datetime, bool]]:
-        """Where to go on: the exact start of the page's last trace, for a store that orders finer than a
-        millisecond (a wide step: only good when the totals say that it skips nothing), else ever further on."""
+        """Where to go on, and whether it is good only when the totals say that nothing is skipped by it.
+
+        A store that orders finer than a millisecond goes on at the exact start of the page's last trace. Elsewhere
+        ever further steps are tried; within a millisecond that start will do too, with what it costs.
+        """
         edge = stuck.edge()
-        if edge is not None and edge[1] > self.cursor:
-            yield edge[1], True
-        for step in _steps(small=self._small_steps < MANY_SMALL_STEPS, endless=stuck.full):
+        wide = edge[1] if edge is not None and edge[1] > self.cursor else None
+        if wide is not None:
+            yield wide, True
+        if self._small_steps < MANY_SMALL_STEPS and self.cursor + MICROSECOND <= self.end:
+            yield self.cursor + MICROSECOND, False
+        if wide is not None:
+            yield wide, False
+        for step in _steps(endless=stuck.full):
             if self.cursor + step > self.end:
                 return
             yield self.cursor + step, False
@@ -234,10 +242,8 @@ def _lost_between(stuck: Facts, facts: Facts, reached: datetime) -> int | None:
     return max(0, stuck.total - facts.total - stuck.before(reached))
 
 
-def _steps(*, small: bool, endless: bool) -> Iterator[timedelta]:
-    """One unit of each resolution that stores have; when ``endless``, growing from there."""
-    if small:
-        yield MICROSECOND
+def _steps(*, endless: bool) -> Iterator[timedelta]:
+    """A unit of each coarser resolution that stores have; when ``endless``, growing from there."""
     yield from (MILLISECOND, SECOND)
     step = SECOND
     while endless:

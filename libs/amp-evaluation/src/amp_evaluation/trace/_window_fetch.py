@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from amp_evaluation._reports import RunError
 from amp_evaluation._time import format_rfc3339, parse_rfc3339
@@ -88,7 +88,8 @@ class WindowFetch:
             return ask, []
         if answer.page.truncated:
             self._note_truncated()
-        new = [trace for trace, name in zip(traces, ids, strict=True) if self._takes(trace, name)]
+        told = zip(traces, ids, starts, strict=True)
+        new = [trace for trace, name, start in told if self._takes(trace, name, start)]
         new.reverse()
         return ask, new
 
@@ -101,12 +102,11 @@ class WindowFetch:
         finally:
             self._note_gaps()
 
-    def _takes(self, trace: OTELTrace, name: str) -> bool:
+    def _takes(self, trace: OTELTrace, name: str, start: datetime | None) -> bool:
         """Whether this is the first copy of a trace that starts in the window; the first copy wins for good."""
         if name in self._seen:
             return False
         self._seen.add(name)
-        start = trace.start
         if start is not None and not self._window.holds(start):
             self._report.outside += 1
             return False
