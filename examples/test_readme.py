@@ -120,8 +120,10 @@ def test_the_exit_codes_are_those_of_the_program() -> None:
 
 def test_the_commands_for_developers_are_targets() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    code = " ".join(re.findall(r"`([^`]+)`", README))
-    for target in set(re.findall(r"make ([a-z][a-z0-9-]+)", code)):
+    code = " ".join(re.findall(r"`(make [^`]+)`", README)) + "\n" + "\n".join(blocks(README, "bash"))
+    targets = {word for line in code.split("make ")[1:] for word in line.split("\n")[0].split(" ")[0].split()}
+    assert {"run", "test", "docker-build"} <= targets
+    for target in targets:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
