@@ -25,6 +25,7 @@ def read_calls(nodes: list[Node]) -> list[Node]:
         _read(node)
     if len(llms) > 1:
         _leave_out_doubles(llms)
+        _leave_out_twins(llms)
         _leave_out_preparations(llms)
     for node in llms:
         if node.dropped:
@@ -68,6 +69,21 @@ def _leave_out_doubles(llms: list[Node]) -> None:
             left[outer] = within
         elif within and _same_call(outer, within[0]):
             left[outer] = [_merge(outer, within[0])]
+
+
+def _leave_out_twins(llms: list[Node]) -> None:
+    """Two spans beside each other with one response id at one time are one call, seen by the client and around it."""
+    known: dict[str, Node] = {}
+    for node in llms:
+        response = node.words("response_id") if not node.dropped and "response_id" in node.readers else ""
+        twin = known.setdefault(response, node) if response else node
+        if twin is not node and not twin.dropped and _overlap(twin, node):
+            _merge(twin, node)
+            known[response] = node if twin.dropped else twin
+
+
+def _overlap(first: Node, second: Node) -> bool:
+    return first.end is not None and second.start is not None and second.start <= first.end
 
 
 def _depth(node: Node) -> int:

@@ -203,6 +203,16 @@ def _usage_reader(native: Native) -> Any:
     return usage
 
 
+def _langfuse_usage(a: Attrs) -> TokenUsage | None:
+    """Counts as the client gave them: Langfuse's own names, or the provider's."""
+    held = a.data("langfuse.observation.usage_details")
+    if not isinstance(held, dict):
+        return None
+    sent = next((held[key] for key in ("input", "prompt_tokens", "input_tokens") if key in held), None)
+    got = next((held[key] for key in ("output", "completion_tokens", "output_tokens") if key in held), None)
+    return usage_of(sent, got, held.get("total", held.get("total_tokens")), held.get("input_cached_tokens"))
+
+
 def _adk_kind(a: Attrs) -> Kind | None:
     """Model calls are the spans with a request that are no tool's (older ones have an empty one there)."""
     if a.has("gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"):
@@ -246,6 +256,8 @@ def _convention(native: Native) -> Convention:
         readers["kind"] = _kind_reader(native)
     if "prompt_tokens" in native.keys:
         readers["usage"] = _usage_reader(native)
+    if native.name == "langfuse":
+        readers["usage"] = _langfuse_usage
     if native.name == "adk":
         readers.update(kind=_adk_kind, usage=_adk_usage, tools=_adk_tools, result=_adk_result)
     marks = {key for keys in native.keys.values() for key in keys} | set(native.kind_keys)
