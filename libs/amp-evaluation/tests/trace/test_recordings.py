@@ -51,6 +51,13 @@ def test_the_tools_are_those_that_ran(name: str, wanted: list[dict[str, Any]]) -
         assert tool["result"] is None or call.result == tool["result"]
 
 
+@pytest.mark.parametrize(("name", "wanted"), facts("retrieval"))
+def test_the_retrieval_has_its_query_and_documents(name: str, wanted: dict[str, Any]) -> None:
+    [retrieval] = [found for trace in recorded(name) for found in trace.get_retrievals()]
+    assert retrieval.query == wanted["query"]
+    assert [document.content for document in retrieval.documents] == wanted["documents"]
+
+
 @pytest.mark.parametrize(("name", "wanted"), facts("tokens"))
 def test_the_tokens_are_those_that_the_model_server_counted(name: str, wanted: list[int]) -> None:
     usages = [trace.metrics.token_usage for trace in recorded(name)]
