@@ -9,7 +9,9 @@ import pytest
 from loopback.otel import genai, parsed, parts, said, span
 
 from amp_evaluation.trace._wire import OTELSpan
-from amp_evaluation.trace.conventions._envelopes import answer_text, asked_text, tool_arguments, tool_result
+from amp_evaluation.trace.conventions._answered import answer_text
+from amp_evaluation.trace.conventions._asked import asked_text
+from amp_evaluation.trace.conventions._tool_values import tool_arguments, tool_result
 from amp_evaluation.trace.models import Trace
 
 

@@ -8,7 +8,9 @@ from typing import Any
 from amp_evaluation.trace._calls import received
 from amp_evaluation.trace._nodes import Node
 from amp_evaluation.trace._tools import last_user
-from amp_evaluation.trace.conventions._envelopes import answer_text, asked_text, user_text_in
+from amp_evaluation.trace.conventions._answered import answer_text
+from amp_evaluation.trace.conventions._asked import asked_text
+from amp_evaluation.trace.conventions._envelopes import user_text_in
 
 
 def asked_by(node: Node) -> str:

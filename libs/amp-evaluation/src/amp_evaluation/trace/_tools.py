@@ -18,7 +18,7 @@ from amp_evaluation.trace._spans import (
     ToolSpan,
     UserMessage,
 )
-from amp_evaluation.trace.conventions._envelopes import result_call_id, tool_arguments, tool_result
+from amp_evaluation.trace.conventions._tool_values import result_call_id, tool_arguments, tool_result
 
 _TRANSFER = re.compile(r"(?:transfer|hand_?off|delegate)_?(?:back_)?to_", re.IGNORECASE)
 

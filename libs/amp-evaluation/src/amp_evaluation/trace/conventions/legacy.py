@@ -10,7 +10,8 @@ from typing import Any
 from amp_evaluation.trace._spans import Message, TokenUsage, ToolCall, ToolDefinition
 from amp_evaluation.trace.conventions._attrs import Attrs, rows_of
 from amp_evaluation.trace.conventions._facts import Convention, Kind, first, usage_of
-from amp_evaluation.trace.conventions._messages import arguments_of, decode_message
+from amp_evaluation.trace.conventions._messages import decode_message
+from amp_evaluation.trace.conventions._toolcalls import arguments_of
 from amp_evaluation.trace.conventions._values import structured
 
 REQUEST_TYPES = {

@@ -9,7 +9,9 @@ import re
 from typing import Any
 
 from amp_evaluation.trace._spans import AssistantMessage, Message, ToolCall
-from amp_evaluation.trace.conventions._messages import arguments_of, call_id, call_of, decode_message, is_message
+from amp_evaluation.trace.conventions._messages import decode_message
+from amp_evaluation.trace.conventions._roles import is_message
+from amp_evaluation.trace.conventions._toolcalls import arguments_of, call_id, call_of
 from amp_evaluation.trace.conventions._values import printed
 
 _CLASS = re.compile(r"\s*[A-Z]\w*\(\w+=")
