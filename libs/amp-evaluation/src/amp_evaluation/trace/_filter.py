@@ -44,7 +44,7 @@ def _nearest(item: K, parents: Mapping[K, K | None], keep: set[K], known: dict[K
     while above is not None and above not in keep and above not in known:
         path.append(above)
         above = parents[above]
-    found = known[above] if above in known and above not in keep else above  # type: ignore[index]
+    found = known[above] if above in known and above not in keep else above
     for step in path:
         known[step] = found
     return found

@@ -124,7 +124,7 @@ def _levels(roots: Iterable[Node], *, backwards: bool) -> Iterator[Node]:
     while level:
         yield from reversed(level) if backwards else level
         level = [child for node in level if node.kind not in ("tool", "llm") for child in node.children]
-        level.sort(key=lambda node: (node.start is not None, node.start))  # type: ignore[arg-type,return-value]
+        level.sort(key=lambda node: (node.start is not None, node.start))
 
 
 def failure(nodes: list[Node], roots: list[Node], output: str, captured: bool) -> str | None:

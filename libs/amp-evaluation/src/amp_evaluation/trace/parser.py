@@ -184,7 +184,7 @@ _AGENT_NAME = re.compile(r"\A(?:invoke_agent (.+)|agent_run \[(.+)\])\Z")
 
 def _own(node: Node) -> Iterable[Node]:
     """What runs below an agent but not inside its tools."""
-    stack = node.children[::-1]
+    stack = list(node.children[::-1])
     while stack:
         below = stack.pop()
         yield below

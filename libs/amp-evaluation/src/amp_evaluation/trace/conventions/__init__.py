@@ -116,8 +116,9 @@ def kind_of(readers: Readers, a: Attrs) -> Kind:
             break
         found = reader(a)
         if found is not None:
-            if found.strong:
-                return found
+            strong: Kind = found
+            if strong.strong:
+                return strong
             weak = weak or found
     return weak or _guess(a) or _kind_by_name(a) or CHAIN
 

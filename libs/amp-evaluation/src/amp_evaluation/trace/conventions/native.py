@@ -165,8 +165,8 @@ def _messages(value: Any) -> list[Message]:
         return messages_of(value)
     held = next((value[key] for key in ("messages", "contents", "input", "prompt") if value.get(key)), None)
     found = _messages(held) if isinstance(held, str | list) else messages_of(value)
-    config = value.get("config") if isinstance(value.get("config"), dict) else {}
-    said = content_text(value.get("system") or config.get("system_instruction"))
+    config = value.get("config")
+    said = content_text(value.get("system") or (config.get("system_instruction") if isinstance(config, dict) else None))
     if said and found:
         found.insert(0, SystemMessage(said))
     return found
