@@ -324,6 +324,16 @@ def test_a_window_over_30_days_is_split_and_each_trace_comes_once() -> None:
         assert fetcher.report.errors == []
 
 
+def test_a_fragment_in_the_next_slice_of_a_long_window_is_no_second_copy() -> None:
+    border = to_ns("2026-01-31T00:00:00Z") - 120 * S
+    begin = border - 100 * S
+    long = whole(1, [span(1, 0, begin, border + 30 * S), span(1, 1, border + 5 * S, border + 6 * S, parent=0)])
+    with Platform([long]) as platform:
+        got = list(fetcher_of(platform).fetch_traces("2026-01-01", "2026-02-10"))
+        assert [len(trace.spans) for trace in got] == [2]
+        assert len(platform.pages) == 2
+
+
 @pytest.mark.parametrize(
     ("start", "end"),
     [("2026-01-16", "2026-01-15"), ("2026-01-15", "2026-01-15"), ("yesterday", "2026-01-15"), (None, "2026-01-15")],
@@ -425,6 +435,12 @@ def test_a_store_that_is_down_for_good_is_an_outage_and_not_a_gap() -> None:
         assert len(got) == 10
         assert fetcher.report.errors == []
         assert len(platform.pages) < 60
+
+
+def test_a_store_that_fails_past_the_window_fails_nobody() -> None:
+    with Platform(bare(n, to_ns(END) - S + n * 200 * MS) for n in range(20)) as platform:
+        platform.interfere(Fault("traces", status(500), 1 << 30, after=1))
+        assert numbers(fetcher_of(platform).fetch_traces(START, END)) == [0, 1, 2, 3, 4]
 
 
 def test_a_503_among_the_probes_is_retried_and_misleads_nobody() -> None:
