@@ -69,6 +69,10 @@ _EVENTS, _OWN = "\0events", "\0own"
 
 def readers_for(a: Attrs, has_events: bool) -> Readers:
     """The decoders of the conventions that this span uses, by fact, in order."""
+    shape = a.shape
+    if not has_events and not a.own and shape.readers is not None:
+        found_before: Readers = shape.readers
+        return found_before
     marks = _MARKS.intersection(a.raw)
     if has_events or a.own:
         marks |= {name for name, there in ((_EVENTS, has_events), (_OWN, bool(a.own))) if there}
@@ -78,6 +82,8 @@ def readers_for(a: Attrs, has_events: bool) -> Readers:
         table = _table(_ALWAYS.union(found))
         if len(_tables) < 10_000:
             _tables[marks] = table
+    if not has_events and not a.own:
+        shape.readers = table
     return table
 
 

@@ -40,7 +40,7 @@ def reply(a: Attrs) -> list[Message]:
 
 def _messages(a: Attrs, prefix: str, default: str) -> list[Message]:
     found: list[Message] = []
-    for row in a.rows(prefix).values():
+    for row in a.rows(prefix):
         calls = [_call(call) for call in rows_of(row, "tool_calls.").values()]
         if row.get("function_call.name"):
             calls.append(ToolCall("", str(row["function_call.name"]), arguments_of(row.get("function_call.arguments"))))
@@ -72,7 +72,7 @@ def usage(a: Attrs) -> TokenUsage | None:
 
 def tools(a: Attrs) -> list[ToolDefinition]:
     found = []
-    for row in a.rows("llm.request.functions.").values():
+    for row in a.rows("llm.request.functions."):
         schema = structured(row.get("parameters"))
         if row.get("name"):
             parameters = schema if isinstance(schema, dict) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from amp_evaluation.trace._spans import Message, RetrievedDoc, TokenUsage, ToolDefinition
-from amp_evaluation.trace.conventions._attrs import Attrs, RawRows, plain_row, row_key, rows_of
+from amp_evaluation.trace.conventions._attrs import Attrs, plain_row, row_key, rows_of
 from amp_evaluation.trace.conventions._facts import (
     Convention,
     Kind,
@@ -18,7 +18,6 @@ from amp_evaluation.trace.conventions._facts import (
     tool_definitions,
     usage_of,
 )
-from amp_evaluation.trace.conventions._history import HISTORY
 from amp_evaluation.trace.conventions._messages import decode_message, messages_of
 from amp_evaluation.trace.conventions._values import json_text, printed, structured
 
@@ -42,21 +41,7 @@ def kind(a: Attrs) -> Kind | None:
 
 
 def messages(a: Attrs) -> list[Message]:
-    return _history(a) or prompts(a) or messages_of(_messages_in(a.data("input.value")))
-
-
-def _history(a: Attrs) -> list[Message]:
-    """The messages sent. Where the attributes begin as the last span's did, only what is new is decoded."""
-    shared = a.shared
-    if shared is None:
-        return _messages(a, HISTORY, "user")
-    known, before, count = a.memo.get(HISTORY, (b"", (), 0))
-    rows = a.fresh_rows()
-    if known == shared.known and list(rows) == list(range(count, count + len(rows))):
-        found = [*before, *_of_rows(a, rows, "user")]
-        a.memo[HISTORY] = (shared.head, found, count + len(rows))
-        return found
-    return _messages(a, HISTORY, "user")
+    return _messages(a, "llm.input_messages.", "user") or prompts(a) or messages_of(_messages_in(a.data("input.value")))
 
 
 def reply(a: Attrs) -> list[Message]:
@@ -69,33 +54,27 @@ def _messages_in(value: Any) -> Any:
 
 def prompts(a: Attrs) -> list[Message]:
     """Completion models: `llm.prompts.N.prompt.text`."""
-    rows = a.rows("llm.prompts.").values()
+    rows = a.rows("llm.prompts.")
     return [each for row in rows if (text := row.get("prompt.text")) for each in decode_message({"content": text})]
 
 
 def _choices(a: Attrs) -> list[Message]:
-    texts = [row.get("completion.text") for row in a.rows("llm.choices.").values()]
+    texts = [row.get("completion.text") for row in a.rows("llm.choices.")]
     return [each for text in texts if text for each in decode_message({"role": "assistant", "content": text})]
 
 
 def _messages(a: Attrs, prefix: str, default: str) -> list[Message]:
-    return _of_rows(a, a.raw_rows(prefix), default)
-
-
-def _of_rows(a: Attrs, rows: RawRows, default: str) -> list[Message]:
     found: list[Message] = []
     memo = a.memo
-    for row in rows.values():
-        key = row_key(row)
+    for row in a.raw_rows(prefix):
+        key = row_key(*row)
         try:
             known = memo.get(key)
-        except TypeError:
-            known = None
-            key = ()
+        except TypeError:  # a row that holds objects
+            found += _message(plain_row(*row), default)
+            continue
         if known is None:
-            known = tuple(_message(plain_row(row), default))
-            if key:
-                memo[key] = known
+            known = memo[key] = tuple(_message(plain_row(*row), default))
         found += known
     return found
 
@@ -170,7 +149,7 @@ def temperature(a: Attrs) -> Any:
 
 def tools(a: Attrs) -> list[ToolDefinition]:
     found: list[ToolDefinition] = []
-    for row in a.rows("llm.tools.").values():
+    for row in a.rows("llm.tools."):
         schema = structured(row.get("json_schema"))
         held = tool_definitions([schema]) if isinstance(schema, dict) else []
         if not held and row.get("name"):
@@ -181,7 +160,7 @@ def tools(a: Attrs) -> list[ToolDefinition]:
 
 def documents(a: Attrs) -> list[RetrievedDoc]:
     found = []
-    for row in a.rows("retrieval.documents.").values():
+    for row in a.rows("retrieval.documents."):
         made = document_of(row)
         if made is not None:
             found.append(made)
