@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amp_evaluation._time import floor_to, format_rfc3339, parse_rfc3339, utc
+from amp_evaluation._time import floor_to, format_rfc3339, format_unix_nanos, from_unix_nanos, parse_rfc3339, utc
 
 TEN = datetime(2026, 1, 15, 10, tzinfo=UTC)
 
@@ -87,3 +87,18 @@ def test_a_floor_is_at_most_one_grain_below(moment: datetime, micros: int) -> No
     floor = floor_to(moment, grain)
     assert floor <= moment < floor + grain
     assert floor.microsecond % micros == 0
+
+
+@pytest.mark.parametrize(
+    ("nanos", "text"),
+    [
+        (1_768_471_200_000_000_000, "2026-01-15T10:00:00.000000000Z"),
+        (1_768_471_200_123_456_789, "2026-01-15T10:00:00.123456789Z"),
+        (0, ""),
+        (-1, ""),
+        (300_000_000_000_000_000_000, ""),
+    ],
+)
+def test_nanoseconds_since_1970_are_written_with_all_digits(nanos: int, text: str) -> None:
+    assert format_unix_nanos(nanos) == text
+    assert from_unix_nanos(nanos) == parse_rfc3339(text)
