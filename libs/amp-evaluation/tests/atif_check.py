@@ -24,7 +24,7 @@ logging.disable(logging.CRITICAL)
 
 def main(places: list[str]) -> int:
     valid, faults = 0, []
-    for place in places or [str(Path(__file__).parent / "recordings")]:
+    for place in places or [str(Path(__file__).parent / "recordings" / "otlp")]:
         for otel in TraceLoader(place).iter_traces():
             try:
                 trajectory = parse_trace_for_evaluation(otel).to_atif()

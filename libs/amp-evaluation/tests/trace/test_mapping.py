@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amp_evaluation.errors import ConfigError
+from amp_evaluation.trace import parse_trace_for_evaluation
+from amp_evaluation.trace._otel import OTELSpan, OTELTrace
 from amp_evaluation.trace.mapping import FIELDS, load_mapping, parse_mapping
+from amp_evaluation.trace.models import AgentSpan, LLMSpan, RetrieverSpan, TokenUsage, ToolSpan
 
 CALL = json.dumps({"reply": [{"text": "one"}, {"text": "two"}], "usage": {"in": "7", "out": 3.0}, "odd.name": "x"})
 
@@ -23,10 +26,16 @@ CALL = json.dumps({"reply": [{"text": "one"}, {"text": "two"}], "usage": {"in": 
         pytest.param({"input": "a.b"}, {"a.c": "hi"}, {}, id="a key that isn't there"),
         pytest.param({"input": ["x", "y"]}, {"y": "hi"}, {"input": "hi"}, id="the first key that is there"),
         pytest.param(
-            {"output": {"key": "c", "path": "$.reply[0].text"}}, {"c": CALL}, {"output": "one"}, id="a path into JSON text"
+            {"output": {"key": "c", "path": "$.reply[0].text"}},
+            {"c": CALL},
+            {"output": "one"},
+            id="a path into text",
         ),
         pytest.param(
-            {"output": {"key": "c", "path": "$.reply[-1].text"}}, {"c": CALL}, {"output": "two"}, id="the last of a list"
+            {"output": {"key": "c", "path": "$.reply[-1].text"}},
+            {"c": CALL},
+            {"output": "two"},
+            id="a list's last",
         ),
         pytest.param(
             {"output": {"key": "c", "path": "$['odd.name']"}}, {"c": CALL}, {"output": "x"}, id="a name in quotes"
@@ -133,3 +142,57 @@ def test_an_unreadable_file_is_named(tmp_path: Path, text: str | None, said: str
 def test_facts_never_raise_and_hold_only_what_was_asked_for(attributes: dict[str, Any]) -> None:
     entries = {name: [{"key": "a", "path": "$[0].x"}, "b", "c"] for name in FIELDS}
     assert parse_mapping(entries).facts(attributes).keys() <= set(FIELDS)
+
+
+# --- in the parser ----------------------------------------------------------------------------------------------------
+
+
+def test_a_mapping_tells_the_parser_what_it_can_not_know() -> None:
+    mapping = parse_mapping(
+        {
+            "kind": {"key": "acme.step", "values": {"ask": "llm", "act": "tool", "run": "agent", "find": "retriever"}},
+            "input": "acme.in",
+            "output": "acme.out",
+            "tool_name": "acme.function",
+            "tool_arguments": "acme.args",
+            "tool_result": "acme.returned",
+            "input_tokens": {"key": "acme.cost", "path": "$.in"},
+            "output_tokens": {"key": "acme.cost", "path": "$.out"},
+            "agent_name": "acme.agent",
+            "model": "acme.model",
+        }
+    )
+    steps = [
+        {"acme.step": "run", "acme.agent": "clerk", "acme.in": "Next ferry?", "acme.out": "At 22:30."},
+        {"acme.step": "ask", "acme.in": "Next ferry?", "acme.out": "At 22:30.", "acme.cost": '{"in": 12, "out": 3}'},
+        {"acme.step": "act", "acme.function": "fare", "acme.args": '{"to": "Bari"}', "acme.returned": "59 EUR"},
+        {"acme.step": "find", "acme.in": "ports", "acme.out": '["Bari is a port."]'},
+    ]
+    steps[1] |= {"acme.model": "own-1", "gen_ai.request.model": "gpt-4o-mini"}
+    spans = [
+        OTELSpan("t", f"s{n}", "s0" if n else None, "step", startTime=f"2026-01-15T10:00:0{n}Z", attributes=step)
+        for n, step in enumerate(steps)
+    ]
+    trace = parse_trace_for_evaluation(OTELTrace("t", "s0", spans=spans), mapping=mapping)
+    agent, call, tool, retrieval = trace.spans
+    assert (trace.input, trace.output) == ("Next ferry?", "At 22:30.")
+    assert trace.metrics.token_usage == TokenUsage(12, 3, 15)
+    assert isinstance(agent, AgentSpan) and agent.name == "clerk"
+    assert isinstance(call, LLMSpan) and (call.model, call.output) == ("own-1", "At 22:30.")
+    assert [message.content for message in call.input] == ["Next ferry?"]
+    assert isinstance(tool, ToolSpan) and (tool.name, tool.arguments, tool.result) == ("fare", {"to": "Bari"}, "59 EUR")
+    assert isinstance(retrieval, RetrieverSpan) and retrieval.query == "ports"
+    assert [document.content for document in retrieval.documents] == ["Bari is a port."]
+
+
+def test_what_a_mapping_does_not_find_is_left_to_the_conventions() -> None:
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "gpt-4o-mini",
+        "acme.reply": '[{"role": "assistant", "content": "Hi"}]',
+    }
+    span = OTELSpan("t", "s", None, "step", startTime="2026-01-15T10:00:00Z", attributes=attributes)
+    mapping = parse_mapping({"kind": "acme.kind", "model": "acme.model", "output": "acme.reply"})
+    trace = parse_trace_for_evaluation(OTELTrace("t", "s", spans=[span]), mapping=mapping)
+    [call] = trace.get_llm_calls()
+    assert (call.model, call.output) == ("gpt-4o-mini", "Hi")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from amp_evaluation.trace._otel import OTELTrace
+from amp_evaluation.trace.loader import TraceLoader
 from amp_evaluation.trace.otlp import decode_request
 from amp_evaluation.trace.otlp_group import TraceGrouper
 from amp_evaluation.trace.otlp_proto import decode_messages
@@ -48,8 +50,12 @@ def spans_message(name: str = "serve") -> TracesData:
 
 def logs_message(trace_id: bytes = TRACE) -> LogsData:
     message = LogsData()
-    record = message.resource_logs.add().scope_logs.add().log_records.add(
-        trace_id=trace_id, span_id=ROOT, observed_time_unix_nano=START, event_name="gen_ai.user.message"
+    record = (
+        message.resource_logs.add()
+        .scope_logs.add()
+        .log_records.add(
+            trace_id=trace_id, span_id=ROOT, observed_time_unix_nano=START, event_name="gen_ai.user.message"
+        )
     )
     ParseDict({"kvlistValue": {"values": [{"key": "content", "value": {"stringValue": "hi"}}]}}, record.body)
     return message
@@ -116,6 +122,12 @@ def test_log_requests_are_told_from_span_requests(frame: object) -> None:
 def test_log_records_outside_of_spans_are_read() -> None:
     [batch] = decode_messages(logs_message(b"").SerializeToString())
     assert [record.traceId for record in batch.logs] == [""]
+
+
+@pytest.mark.parametrize("name", ["spans.pb", "spans.binpb", "spans.PB", "spans.pb.gz"])
+def test_protobuf_is_known_by_the_files_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(SPANS) if name.endswith(".gz") else SPANS)
+    assert [trace.traceId for trace in TraceLoader(tmp_path / name).load_traces()] == [TRACE.hex()]
 
 
 def test_nothing_is_no_message() -> None:

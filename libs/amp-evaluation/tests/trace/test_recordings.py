@@ -15,8 +15,8 @@ import pytest
 from amp_evaluation import EvalResult, evaluator
 from amp_evaluation.trace import Trace, TraceLoader, parse_trace_for_evaluation
 
-FOLDER = Path(__file__).parent.parent / "recordings"
-FACTS: dict[str, dict[str, Any]] = json.loads((FOLDER / "facts.json").read_text("utf-8"))
+FOLDER = Path(__file__).parent.parent / "recordings" / "otlp"
+FACTS: dict[str, dict[str, Any]] = json.loads((FOLDER.parent / "facts.json").read_text("utf-8"))
 NAMES = sorted(FACTS)
 
 
@@ -80,6 +80,6 @@ def test_a_failed_run_is_not_scored_and_a_good_one_is(name: str, failed: bool) -
 
 
 def test_each_recording_has_its_facts_and_is_small() -> None:
-    files = [path for path in FOLDER.glob("*.json") if path.name != "facts.json"]
+    files = list(FOLDER.glob("*.json"))
     assert {path.stem for path in files} == set(FACTS)
     assert max(path.stat().st_size for path in files) < 60_000
