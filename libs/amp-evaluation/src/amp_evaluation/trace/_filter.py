@@ -53,6 +53,8 @@ def _nearest(item: K, parents: Mapping[K, K | None], keep: set[K], known: dict[K
 def kept_nodes(nodes: list[Node]) -> dict[Node, Node | None]:
     """The same for the nodes of a trace."""
     parents = {node: node.parent for node in nodes}
+    if all(node.kind in SEMANTIC_KINDS or parents[node] is None for node in nodes):
+        return parents
     return kept_spans(nodes, parents, [node for node in nodes if node.kind in SEMANTIC_KINDS])
 
 

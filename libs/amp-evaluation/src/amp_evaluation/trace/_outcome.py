@@ -71,10 +71,12 @@ def _values(node: Node, fact: str) -> Iterator[Any]:
 
 def trace_input(roots: list[Node], calls: list[Node], given: Any) -> str:
     """Root, then the agents and chains below it from the top, then the first call's last user message."""
-    nodes = [node for node in _levels(roots, backwards=False) if node.kind in _CARRIERS and not node.dropped]
-    for node in nodes:
-        if text := asked_by(node):
-            return text
+    nodes = []
+    for node in _levels(roots, backwards=False):
+        if node.kind in _CARRIERS and not node.dropped:
+            if text := asked_by(node):
+                return text
+            nodes.append(node)
     for node in calls:
         if text := last_user(node.messages):
             return text

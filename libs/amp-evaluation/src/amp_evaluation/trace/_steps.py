@@ -181,7 +181,7 @@ class _Builder:
         self.trace = trace
         self.own = own
         self.depth = depth
-        self.tools = [span for span in own if isinstance(span, ToolSpan)]
+        self.tools = [span for span in own if type(span) is ToolSpan]
         self.by_call = {span.tool_call_id: span for span in self.tools if span.tool_call_id}
         self.waiting = {id(span): span for span in self.tools}
         self.names: dict[str, str] = {}

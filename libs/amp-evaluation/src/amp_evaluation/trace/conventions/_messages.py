@@ -142,6 +142,17 @@ _PLAIN_KEYS = frozenset({"role", "content", "tool_calls", "toolCalls", "tool_cal
 _NOT_PLAIN = frozenset('[{"')
 
 
+def decode_plain(role: Any, content: Any) -> list[Message] | None:
+    """A message that is a role and a text and nothing else; None when it needs a closer look."""
+    if type(content) is not str or content[:1] in _NOT_PLAIN or ";base64," in content or content == "''":
+        return None
+    if role == "user":
+        return [UserMessage(content)]
+    if role == "assistant":
+        return [AssistantMessage(content)]
+    return [SystemMessage(content)] if role == "system" else None
+
+
 def decode_message(item: dict[str, Any], default: str = "user") -> list[Message]:
     """One message object as messages: results of tools inside it come first, then its own text and calls."""
     content = item.get("content")

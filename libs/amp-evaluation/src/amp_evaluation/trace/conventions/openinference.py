@@ -18,7 +18,7 @@ from amp_evaluation.trace.conventions._facts import (
     tool_definitions,
     usage_of,
 )
-from amp_evaluation.trace.conventions._messages import decode_message, messages_of
+from amp_evaluation.trace.conventions._messages import decode_message, decode_plain, messages_of
 from amp_evaluation.trace.conventions._values import json_text, printed, structured
 
 KINDS = {
@@ -74,7 +74,8 @@ def _messages(a: Attrs, prefix: str, default: str) -> list[Message]:
             found += _message(plain_row(*row), default)
             continue
         if known is None:
-            known = memo[key] = tuple(_message(plain_row(*row), default))
+            made = decode_plain(*row[1]) if row[0] == _PLAIN_PAIR else None
+            known = memo[key] = made or _message(plain_row(*row), default)
         found += known
     return found
 
@@ -95,6 +96,7 @@ def _message(item: dict[str, Any], default: str) -> list[Message]:
     return decode_message({"content": "", **made}, default)
 
 
+_PLAIN_PAIR = ("role", "content")
 _PLAIN_ROW = frozenset({"role", "content", "tool_call_id", "name"})
 
 
