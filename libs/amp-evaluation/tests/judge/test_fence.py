@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amp_evaluation.judge.fence import MAX_PROMPT_CHARS, bound, clean, fence, insert, sendable, view
+from amp_evaluation.judge.fence import MAX_PROMPT_CHARS, bound, clean, fence, insert, sendable
 from amp_evaluation.judge.frame import framed, with_correction
+from amp_evaluation.judge.views import view
 from amp_evaluation.trace.models import (
     AgentTrace,
     LLMSpan,

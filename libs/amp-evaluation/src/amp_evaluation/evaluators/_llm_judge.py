@@ -20,10 +20,11 @@ from amp_evaluation.evaluators._items import EvaluationItem
 from amp_evaluation.evaluators.params import RESERVED, Param, ParamSpec
 from amp_evaluation.judge._habits import Request
 from amp_evaluation.judge.faults import BadReplyError, JudgeError, JudgeStoppedError
-from amp_evaluation.judge.fence import clean, view
+from amp_evaluation.judge.fence import clean
 from amp_evaluation.judge.frame import framed, with_correction
 from amp_evaluation.judge.usage import UsageMeter
 from amp_evaluation.judge.verdict import JudgeOutput, read_verdict
+from amp_evaluation.judge.views import built
 from amp_evaluation.models import EvalResult, EvaluatorInfo, EvaluatorReport, EvaluatorScore, RunError
 from amp_evaluation.trace.models import AgentTrace, LLMSpan, Trace
 
@@ -91,7 +92,7 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
         ready = self._before_asking(target, kwargs.get("task", rest[0] if rest else None))
         if ready is not None:
             return ready
-        return self._judge_prompt(self.build_prompt(view(target), *rest, **kwargs))
+        return self._judge_prompt(built(self.build_prompt, target, *rest, **kwargs))
 
     def _hinted(self) -> Callable[..., Any]:
         return self.build_prompt

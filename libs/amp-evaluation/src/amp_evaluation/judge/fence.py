@@ -4,8 +4,7 @@ What an agent said, and what its tools and documents brought, is material to jud
 the judge. Each judged text stands between two marks that carry an id made from the text itself and checked not to
 occur in it, so nothing inside can close the fence, and the same text always gives the same prompt.
 
-`view` gives a trace, an agent's run, an LLM span or a step whose texts fence themselves when they are put into a
-prompt. `bound` keeps a prompt below a size by shortening the longest fenced texts in the middle, with a mark.
+`bound` keeps a prompt below a size by shortening the longest fenced texts in the middle, with a mark.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
-from functools import cache
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
-__all__ = ["MAX_PROMPT_CHARS", "bound", "clean", "fence", "insert", "sendable", "view"]
+__all__ = ["MAX_PROMPT_CHARS", "as_json", "bound", "clean", "fence", "insert", "parts_of", "sendable"]
 
 MAX_PROMPT_CHARS = 100_000
 MIN_PART_CHARS = 400  # a text is never shortened below this while longer ones are there to shorten
@@ -27,14 +25,11 @@ EMPTY = "(empty)"
 LEFT_OUT = frozenset(
     {"span_id", "parent_span_id", "llm_span_id", "agent_id", "start_time", "duration_ms", "tool_call_id"}
 )
-PLAIN_FIELDS = frozenset({"trace_id", "span_id", "parent_span_id", "agent_id", "llm_span_id"})
 
 _FENCED = re.compile(r"<untrusted id=([0-9a-f]{12})>(.*?)</untrusted id=\1>", re.DOTALL)
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[\w;=.+-]*;base64,[A-Za-z0-9+/=_-]*", re.ASCII)
 _BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{200,}={0,2}", re.ASCII)
 _UNSENDABLE = re.compile("[\ud800-\udfff]")
-
-T = TypeVar("T")
 
 
 def clean(text: str) -> str:
@@ -60,29 +55,25 @@ def fence(text: str) -> str:
 
 def insert(value: object, spec: str = "") -> str:
     """A value as it goes into a prompt: numbers and truth values as they are, everything else fenced."""
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or type(value) in (bool, int, float):
         return format(value, spec)
     if isinstance(value, str):
         return fence(format(str.__str__(value), spec))
-    return fence(_json(value))
+    # a date takes a format of its own; of what can't be formatted, a list, the whole goes in
+    return fence(format(value, spec) if spec and hasattr(value, "isoformat") else as_json(value))
 
 
 def bound(prompt: str, limit: int = MAX_PROMPT_CHARS) -> str:
     """The prompt in at most `limit` characters: the longest judged texts lose their middle, then the longest others."""
     if len(prompt) <= limit:
         return prompt
-    parts = _parts(prompt)
+    parts = parts_of(prompt)
     inside, outside = range(1, len(parts), 2), range(0, len(parts), 2)
     for places, floor in ((inside, MIN_PART_CHARS), (outside, MIN_PART_CHARS), (inside, 0), (outside, 0)):
         excess = sum(map(len, parts)) - limit
         if excess > 0:
             _shorten(places, parts, excess, floor)
     return "".join(parts)
-
-
-def view(target: T) -> T:
-    """The same object for a prompt builder: its texts, and those of all it leads to, fence themselves."""
-    return _wrap(target)  # type: ignore[no-any-return]
 
 
 def _mark(text: str) -> str:
@@ -109,7 +100,7 @@ def _run_placeholder(found: re.Match[str]) -> str:
     return f"[encoded data, {len(run)} characters]" if all(kinds) else run
 
 
-def _parts(prompt: str) -> list[str]:
+def parts_of(prompt: str) -> list[str]:
     """Alternately what is outside and what is inside a fence; the marks stay outside."""
     parts, position = [], 0
     for found in _FENCED.finditer(prompt):
@@ -142,108 +133,7 @@ def _without_middle(text: str, length: int) -> str:
     return text[: kept - kept // 2] + mark + text[len(text) - kept // 2 :]
 
 
-class _Judged(str):
-    """A text that fences itself when it is formatted; compared, searched and measured it is the text."""
-
-    __slots__ = ()
-
-    def __format__(self, spec: str) -> str:
-        return insert(self, spec)
-
-    def __str__(self) -> str:
-        return self
-
-    def __repr__(self) -> str:
-        return fence(str.__repr__(self))
-
-    def __getitem__(self, key: Any) -> str:
-        return _Judged(str.__getitem__(self, key))
-
-    def __add__(self, other: str) -> str:
-        return f"{self}{other}"
-
-    def __radd__(self, other: str) -> str:
-        return f"{other}{self}"
-
-    def strip(self, chars: str | None = None, /) -> str:
-        return _Judged(str.strip(self, chars))
-
-    def lower(self) -> str:
-        return _Judged(str.lower(self))
-
-    def upper(self) -> str:
-        return _Judged(str.upper(self))
-
-    def replace(self, old: str, new: str, /, count: Any = -1) -> str:
-        return _Judged(str.replace(self, old, new, count))
-
-
-class _JudgedList(list[Any]):
-    """A list whose items fence themselves; formatted it is JSON in a fence."""
-
-    def __format__(self, spec: str) -> str:
-        return fence(_json(self))
-
-    __str__ = __repr__ = lambda self: fence(_json(self))
-
-
-class _JudgedDict(dict[Any, Any]):
-    """A dict whose values fence themselves; formatted it is JSON in a fence."""
-
-    def __format__(self, spec: str) -> str:
-        return fence(_json(self))
-
-    __str__ = __repr__ = lambda self: fence(_json(self))
-
-
-def _wrap(value: Any) -> Any:
-    kind = type(value)
-    if kind is str:
-        return _Judged(value)
-    if kind is list:
-        return _JudgedList(map(_wrap, value))
-    if kind is tuple:
-        return tuple(map(_wrap, value))
-    if kind is dict:
-        return _JudgedDict({key: _wrap(item) for key, item in value.items()})
-    if dataclasses.is_dataclass(kind) and not hasattr(kind, "_judged"):
-        made: Any = object.__new__(_view_class(kind))
-        object.__setattr__(made, "_judged", value)
-        return made
-    return value
-
-
-def _reading(value: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: _wrap(value(*args, **kwargs))
-
-
-def _attribute(self: Any, name: str) -> Any:
-    if name.startswith("__") or name == "_judged":
-        return object.__getattribute__(self, name)
-    target = object.__getattribute__(self, "_judged")
-    if target is None:  # made by its constructor, as dataclasses.replace does: no view of anything
-        return object.__getattribute__(self, name)
-    value = getattr(target, name)
-    if name in PLAIN_FIELDS:
-        return value
-    return _reading(value) if callable(value) else _wrap(value)
-
-
-@cache
-def _view_class(kind: type) -> type:
-    """A subclass that reads everything from the real object, so that isinstance and matching still hold."""
-    body = {
-        "_judged": None,
-        "__getattribute__": _attribute,
-        "__format__": lambda self, spec: fence(_json(self)),
-        "__str__": lambda self: fence(_json(self)),
-        "__repr__": lambda self: fence(_json(self)),
-        "__hash__": None,
-    }
-    return type(kind.__name__, (kind,), body)
-
-
-def _json(value: Any) -> str:
+def as_json(value: Any) -> str:
     """JSON text of whatever a builder inserts: data classes by their public fields, no Python repr of anything."""
     return json.dumps(_plain(value), ensure_ascii=False, default=_text_of)
 
