@@ -347,3 +347,66 @@ def test_it_ends_early_once_traces_start_after_what_is_wanted() -> None:
     late = datetime(2026, 1, 15, 12, 0, 1, tzinfo=UTC)
     with pytest.raises(StopIteration):
         orders.send(Facts(2, ["a", "b"], [late, late], 2, 400))
+
+
+def test_a_query_that_is_rounded_up_is_noticed_among_failing_pages_too() -> None:
+    store = TraceStore(resolution="s", rounds=True, both_sides=False)
+    store.add(stored(number, DAY + 800 * MS + number * 70 * MS) for number in range(40))
+    store.traces[36].broken = True
+    run = drive(store, 30)
+    lost = set(range(40)) - set(numbers(run))
+    assert 36 in lost
+    for gap in run.walk.gaps:
+        lost -= {n for n in lost if gap.start <= starts_at(store, n) < gap.end}
+    assert lost == set()
+
+
+def starts_at(store: TraceStore, number: int) -> datetime:
+    (start,) = [trace.start for trace in store.traces if trace.trace_id == f"{number:032x}"]
+    moment = parse_rfc3339(from_ns(start))
+    assert moment is not None
+    return moment
+
+
+def test_a_failure_that_is_over_at_the_smaller_page_ends_like_any_last_page() -> None:
+    store = TraceStore()
+    store.add(stored(n, DAY + n * 100 * MS) for n in range(4))
+    failures = iter([True])
+    run = drive(store, fails=lambda found, ask: next(failures, False))
+    assert numbers(run) == [0, 1, 2, 3]
+    assert [ask.probe for ask in run.asks] == [False, True]
+
+
+def test_a_thousand_at_one_instant_and_some_after_it_are_all_read() -> None:
+    store = TraceStore()
+    store.add([stored(n, DAY) for n in range(1000)] + [stored(1000 + n, DAY + (n + 1) * 100 * MS) for n in range(30)])
+    run = drive(store)
+    assert len(run.ids) == 1030
+    assert run.walk.gaps == []
+
+
+def test_what_is_lost_without_totals_is_of_unknown_number() -> None:
+    store = TraceStore()
+    store.add([stored(n, DAY) for n in range(1200)] + [stored(2000, DAY + 3000 * MS)])
+    run = drive(store, total=lambda count: None)
+    assert len(run.ids) == 1001
+    assert [gap.lost for gap in run.walk.gaps] == [None]
+
+
+def test_a_service_that_always_sends_the_same_thousand_is_given_up_at_the_end_of_the_window() -> None:
+    walk = Walk(start=START, end=END, page_limit=lambda: 10)
+    orders = walk.asks()
+    ask: Ask | None = next(orders)
+    asked = 0
+    ids = [f"{n:x}" for n in range(MAX_PAGE)]
+    while ask is not None:
+        asked += 1
+        assert asked < 100
+        known = asked > 8
+        facts = Facts(ask.limit, ids[: ask.limit], [START] * ask.limit, 0 if known else 1, 5000)
+        try:
+            ask = orders.send(facts)
+        except StopIteration:
+            ask = None
+    (gap,) = walk.gaps
+    assert (gap.start, gap.end, gap.lost) == (START, END, None)
