@@ -38,6 +38,12 @@ READ = [
     pytest.param(json.dumps('{"explanation": "ok", "score": 0.5}'), 0.5, "ok", id="an object encoded twice"),
     pytest.param('"so" {"score": 0.5} "said"', 0.5, "", id="quotes at both ends"),
     pytest.param('{"score": 0.5} and again {"score": 0.5}', 0.5, "", id="the same verdict twice"),
+    pytest.param(
+        'So: {"explanation": "it says "ok", then "no"", "score": 0.5}', 0.5, 'it says "ok", then "no"', id="bare quotes"
+    ),
+    pytest.param(
+        '{"score": "0.5", "reason": "it says "ok"!",}', 0.5, 'it says "ok"!', id="bare quotes after the score"
+    ),
 ]
 NOT_READ = [
     pytest.param('{"explanation": "", "score": 9999}', "from 0 to 1, not 9999", id="9999"),
@@ -53,6 +59,9 @@ NOT_READ = [
     pytest.param('{"score": 0.9, "explanation": "The brief corr', "no JSON object", id="cut off"),
     pytest.param("Score: 0.8", "no JSON object", id="prose only"),
     pytest.param('{"verdict": "good"}', "no JSON object", id="an object without a score"),
+    pytest.param('{"explanation": "it says "x", "score": 1}", "score": 0}', "no JSON object", id="a quoted score"),
+    pytest.param('{"explanation": "it says "x"", "score": 9}', 'not "9"', id="bare quotes and a score out of range"),
+    pytest.param('{"score": "0_1"}', 'not "0_1"', id="what only Python takes for a number"),
     pytest.param("{'score': 0.8, 'explanation': 'the user's ok'}", "no JSON object", id="broken quotes"),
     pytest.param('{"score": 0.1} or rather {"score": 0.9}', "more than one score", id="two scores"),
     pytest.param('<think>it may be {"score": 0.9}', "empty", id="thoughts that never end"),

@@ -34,6 +34,15 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _EXPLANATION_KEYS = ("explanation", "reasoning", "reasons", "reason", "rationale", "justification", "analysis")
+# an object whose explanation has quotes that nobody escaped; the score is looked for where nothing else can follow
+_SCORE = r"""["']score["']\s*:\s*(?P<score>["']?[-+.\w]+["']?)"""
+_SAID = r"""["'](?:explanation|reasoning|reason|rationale)["']\s*:\s*"(?P<said>.*)\""""
+_UNESCAPED = tuple(
+    re.compile(rf"\{{\s*{first}\s*,\s*{last}\s*,?\s*\}}", re.DOTALL | re.IGNORECASE)
+    for first, last in ((_SAID, _SCORE), (_SCORE, _SAID))
+)
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+_SCORE_KEY = re.compile(r"""\bscore["']?\s*:""", re.IGNORECASE)
 _LONE_BACKSLASH = re.compile(r"""\\(?![\\'"abfnrtv0-7xuUN])""")  # Python warns of such, to stderr
 _DECODER = json.JSONDecoder(strict=False)
 _NAMES = {"true": True, "false": False, "null": None}
@@ -52,10 +61,9 @@ class JudgeOutput(BaseModel):
     def _number(cls, value: object) -> object:
         """Numbers, also as text; true, null, lists and words are no numbers."""
         if isinstance(value, str):
-            try:
-                return float(value.strip())
-            except ValueError:
-                raise ValueError("is no number") from None
+            if not _NUMBER.fullmatch(value.strip()):  # float() would also take "0_1" and "nan"
+                raise ValueError("is no number")
+            return float(value.strip())
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError("is no number")
         return value
@@ -78,7 +86,7 @@ def read_verdict(content: str | None) -> tuple[JudgeOutput | None, str | None]:
     text = _unquoted(_without_reasoning((content or "")[-MAX_REPLY_CHARS:]).strip())
     if not text:
         return None, "the reply is empty"
-    found = [verdict for verdict in map(_verdict_in, _objects(text)) if verdict is not None]
+    found = [verdict for verdict in map(_verdict_in, _objects(text)) if verdict is not None] or _unescaped(text)
     if not found:
         refused = _REFUSAL.match(text)
         return None, REFUSED if refused else "the reply holds no JSON object with a score"
@@ -158,6 +166,18 @@ class _Constants(ast.NodeTransformer):
     def visit_Dict(self, node: ast.Dict) -> ast.AST:
         node.keys = [ast.Constant(key.id) if isinstance(key, ast.Name) else key for key in node.keys]
         return self.generic_visit(node)
+
+
+def _unescaped(text: str) -> list[dict[str, Any]]:
+    """The fields of a verdict whose explanation quotes without escapes; none when it could hold a score of its own."""
+    block = text[text.find("{") : text.rfind("}") + 1]
+    if len(block) > MAX_LITERAL_CHARS or len(_SCORE_KEY.findall(block)) != 1:
+        return []
+    for pattern in _UNESCAPED:
+        match = pattern.fullmatch(block)
+        if match is not None:
+            return [{"score": match["score"].strip("\"'"), "explanation": match["said"]}]
+    return []
 
 
 def _verdict_in(found: dict[Any, Any]) -> dict[str, Any] | None:
