@@ -113,6 +113,7 @@ DEFECTS = {
     "a loop variable outside of its loop": ("{[x for x in trace.steps] + x}", "'x'"),
     "an unknown name in a format": ("{trace.input:>{width}}", "'width'"),
     "a syntax error": ("{trace.output and}", "invalid syntax"),
+    "an escaped brace": (r"{trace.input\}", "no Python expression"),
     "an assignment": ("{x = 5}", "it is a statement"),
     "an import": ("{import os}", "it is a statement"),
     "prose": ("{see what is below}", "no Python expression"),
@@ -157,6 +158,7 @@ def fenced(value: object, spec: str) -> str:
     [
         pytest.param("{trace.input}", "[asked]", id="what comes from the trace is material"),
         pytest.param("{trace.input!r:>9}", "[  'asked']", id="also converted and formatted"),
+        pytest.param("{eval('trace.input')}", "[asked]", id="also where it is reached without its name"),
         pytest.param("{threshold}", "0.5", id="a config value is the author's"),
         pytest.param("{'long' if trace.input else 'short'}", "long", id="a text of the expression is the author's"),
         pytest.param("{trace.input=}", "trace.input=['asked']", id="the label is the author's"),

@@ -23,7 +23,7 @@ def _parseable(text: str) -> str:
 
 def parse_expression(expression: str) -> ast.expr | None:
     """The expression's tree; None when it is none."""
-    if not expression.strip():
+    if not expression.strip() or expression.rstrip().endswith("\\"):  # it would continue on the line put after it
         return None
     try:
         tree = ast.parse(_wrapped(expression), "<template>", "eval").body

@@ -33,6 +33,7 @@ __all__ = ["Placeholder", "Template", "TemplateDefect", "parse_template"]
 SUBJECTS = {"trace": "trace", "agent": "agent_trace", "llm": "llm_span"}
 MAX_NESTING = 50  # of groups in groups; deeper is an attack, not a prompt
 _BUILTINS = frozenset(vars(builtins))
+_REACH_EVERYTHING = frozenset({"eval", "exec", "globals", "locals", "vars"})  # the subject too, without naming it
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"": lambda value: value, "r": repr, "s": str, "a": ascii}
 Insert = Callable[[object, str], str]
 
@@ -163,7 +164,7 @@ class _Parser:
             prefix=debug,
             conversion=conversion,
             spec=nested,
-            is_data=self.subject in names,
+            is_data=not names.isdisjoint({self.subject, *_REACH_EVERYTHING}),
             constants=frozenset(
                 node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
             ),
