@@ -1,6 +1,7 @@
 """What `amp_evaluation` offers, and what importing it costs."""
 
 import ast
+import importlib
 import os
 import subprocess
 import sys
@@ -30,6 +31,12 @@ def test_modules_are_attributes_too() -> None:
     assert amp_evaluation.runner.Monitor is amp_evaluation.Monitor
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = amp_evaluation.nothing
+
+
+def test_the_names_of_parameters_can_be_had_where_they_are_declared() -> None:
+    params = importlib.import_module("amp_evaluation.evaluators.params")
+    assert params.EvaluationLevel is amp_evaluation.EvaluationLevel
+    assert params.EvalMode is amp_evaluation.EvalMode
 
 
 HEAVY = ["any_llm", "openai", "anthropic", "numpy", "pandas", "opentelemetry", "httpx", "genai_prices"]

@@ -20,9 +20,10 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from amp_evaluation._info import EvalMode, EvaluationLevel
 from amp_evaluation.evaluators import _hints
 
-__all__ = ["EvaluatorConfigError", "Param"]
+__all__ = ["EvalMode", "EvaluationLevel", "EvaluatorConfigError", "Param"]
 
 RESERVED: Final = frozenset({"func", "name"})
 MAX_SHOWN = 100  # characters of a wrong value in an error text
