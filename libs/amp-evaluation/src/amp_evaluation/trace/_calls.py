@@ -41,7 +41,11 @@ def _read(node: Node) -> None:
 
 
 def _digest(node: Node) -> None:
-    said = [message for message in node.reply if isinstance(message, AssistantMessage)]
+    reply = node.reply
+    if len(reply) == 1 and type(reply[0]) is AssistantMessage:
+        node.text, node.calls = reply[0].content, reply[0].tool_calls
+        return
+    said = [message for message in reply if isinstance(message, AssistantMessage)]
     node.text = "\n".join(message.content for message in said if message.content)
     node.calls = [call for message in said for call in message.tool_calls]
 

@@ -7,7 +7,7 @@ object, which makes "this input starts with the last one" a comparison of pointe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, Protocol
 
 from amp_evaluation.trace._agents import (
@@ -53,26 +53,30 @@ class TraceLike(Protocol):
 def message_key(message: Message) -> Key:
     """Equal for messages that say the same. An assistant's calls count by id, or by name and arguments without one."""
     if isinstance(message, AssistantMessage):
-        return ("assistant", message.content.strip(), *map(call_key, message.tool_calls))
+        return reply_key(message.content, message.tool_calls)
     if isinstance(message, ToolMessage):
         return ("tool", message.tool_call_id, message.content)
     return (message.role, message.content)
+
+
+def reply_key(text: str, calls: Sequence[ToolCall]) -> Key:
+    if calls:
+        return ("assistant", text.strip(), *map(call_key, calls))
+    return ("assistant", text.strip())
 
 
 def call_key(call: ToolCall) -> Key:
     return (call.id,) if call.id else (call.name, as_text(call.arguments))
 
 
-def reply_message(call: LLMSpan) -> AssistantMessage:
-    """The reply as the next history will hold it: the text is "" where `output` only spells the calls out."""
+def reply_text(call: LLMSpan) -> str:
+    """The reply's text as the next history will hold it: "" where `output` only spells the calls out."""
     calls = call._tool_calls
-    said = call.__dict__.get("_said")
+    said: str | None = call.__dict__.get("_said")
     if said is not None and "output" not in call.__dict__:
-        return AssistantMessage(said, calls)
+        return said
     text = call.output
-    if calls and text == spelled_calls(calls):
-        text = ""
-    return AssistantMessage(text, calls)
+    return "" if calls and text == spelled_calls(calls) else text
 
 
 def spelled_calls(calls: Sequence[ToolCall]) -> str:
@@ -88,8 +92,8 @@ class Said:
         self._here: dict[Key, int] = {}
         self._last: list[Message] = []
 
-    def fresh(self, messages: list[Message]) -> list[int]:
-        """Positions of the messages that this input says for the first time."""
+    def fresh(self, messages: list[Message], placed: Container[str] = ()) -> list[int]:
+        """Positions of the messages that this input says for the first time, but for answers to `placed` calls."""
         last, counts = self._last, self._counts
         start = len(last)
         if start > len(messages) or messages[:start] != last:
@@ -98,15 +102,17 @@ class Said:
         self._last = messages
         found = []
         for position in range(start, len(messages)):
-            key = message_key(messages[position])
+            message = messages[position]
+            if type(message) is ToolMessage and message.tool_call_id in placed:
+                continue
+            key = message_key(message)
             seen = here[key] = here.get(key, 0) + 1
             if seen > counts.get(key, 0):
                 counts[key] = seen
                 found.append(position)
         return found
 
-    def say(self, message: Message) -> None:
-        key = message_key(message)
+    def say(self, key: Key) -> None:
         self._counts[key] = self._counts.get(key, 0) + 1
 
 
@@ -116,7 +122,7 @@ def new_messages(calls: Iterable[LLMSpan]) -> list[list[Message]]:
     found = []
     for call in calls:
         found.append([call.input[position] for position in said.fresh(call.input)])
-        said.say(reply_message(call))
+        said.say(reply_key(reply_text(call), call.tool_calls))
     return found
 
 
@@ -183,7 +189,6 @@ class _Builder:
         self.depth = depth
         self.tools = [span for span in own if type(span) is ToolSpan]
         self.by_call = {span.tool_call_id: span for span in self.tools if span.tool_call_id}
-        self.waiting = {id(span): span for span in self.tools}
         self.names: dict[str, str] = {}
         self.made: list[AgentStep] = []
         self._children = children
@@ -195,14 +200,14 @@ class _Builder:
             if isinstance(span, LLMSpan):
                 self._take_input(span, said, spent)
                 self._take_reply(span, said)
-            elif isinstance(span, RetrieverSpan):
-                self.made.append(_retrieval(span))
             elif isinstance(span, ToolSpan):
                 self._place(span)
+            elif isinstance(span, RetrieverSpan):
+                self.made.append(_retrieval(span))
         return self.made
 
     def _take_input(self, span: LLMSpan, said: Said, spent: set[str]) -> None:
-        fresh = said.fresh(span.input)
+        fresh = said.fresh(span.input, self.by_call)
         if not fresh:
             return
         last_user = -2
@@ -214,16 +219,14 @@ class _Builder:
             elif isinstance(message, AssistantMessage):
                 self._reason(message.content, message.tool_calls, None)
             elif isinstance(message, ToolMessage):
-                if message.tool_call_id in self.by_call:
-                    continue
                 if last_user == -2:
                     last_user = max((n for n, m in enumerate(span.input) if isinstance(m, UserMessage)), default=-1)
                 self._take_tool_message(message, position < last_user, spent)
 
     def _take_reply(self, span: LLMSpan, said: Said) -> None:
-        reply = reply_message(span)
-        said.say(reply)
-        self._reason(reply.content, reply.tool_calls, span.span_id)
+        text, calls = reply_text(span), span._tool_calls
+        said.say(reply_key(text, calls))
+        self._reason(text, calls, span.span_id)
 
     def _reason(self, content: str, calls: list[ToolCall], span_id: str | None) -> None:
         for call in calls:

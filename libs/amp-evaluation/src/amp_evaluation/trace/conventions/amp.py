@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from amp_evaluation.trace._records import items_of
 from amp_evaluation.trace._spans import AssistantMessage, Message, TokenUsage, ToolMessage
 from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._facts import Convention, Kind, tool_definitions, usage_of
@@ -42,13 +45,38 @@ def text(a: Attrs, key: str) -> str:
 
 
 def messages(a: Attrs) -> list[Message]:
-    items = a.amp_items("input")
-    if items is not None and (found := messages_in(items, a.memo)) is not None:
+    found = _history(a)
+    if found is not None:
         return found
     held = structured(a.amp_value("input"))
     if isinstance(held, str):
         return messages_of([{"role": "user", "content": held}]) if held else []
     return messages_of(held)
+
+
+def _history(a: Attrs) -> list[Message] | None:
+    """An undecoded list of messages. Where it begins with all that the last call sent, only the rest is looked at."""
+    value = a.amp.input if a.amp is not None else None
+    data = bytes(value) if type(value) is msgspec.Raw else b""
+    if data[:1] != b"[":
+        return None
+    body, known = a.memo.get(_LAST, (b"", []))
+    rest = data[len(body) :].lstrip() if body and data.startswith(body) else b""
+    if rest[:1] == b",":
+        fresh = items_of(b"[" + rest[1:])
+    elif rest == b"]":
+        fresh = []
+    else:
+        known, fresh = [], items_of(data)
+    found = messages_in(fresh, a.memo) if fresh is not None else None
+    if found is None:
+        return None
+    found = [*known, *found]
+    a.memo[_LAST] = (data.rstrip()[:-1].rstrip() if found else b"", found)
+    return found
+
+
+_LAST = "last input"
 
 
 def reply(a: Attrs) -> list[Message]:
