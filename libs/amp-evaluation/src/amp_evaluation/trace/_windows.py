@@ -11,6 +11,7 @@ from amp_evaluation._time import parse_rfc3339, utc
 __all__ = ["Window", "moment", "windows"]
 
 LONGEST_REQUEST = timedelta(days=30)  # the service answers 500 beyond it
+CLOCKS_DIFFER = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,13 @@ def windows(start: datetime, end: datetime, margin: timedelta, now: datetime) ->
     """The window with its margins, in slices where a request would be too long for the service.
 
     A run that crosses a border comes whole within the margin. The end asked for is at most ``now``, but
-    never before ``end``: clocks differ, and what lies beyond simply isn't there yet.
+    never before ``end``: clocks differ, and what lies beyond simply isn't there yet. For the same reason no
+    slice but the first begins in the future, however far away ``end`` is.
     """
     longest = LONGEST_REQUEST - 2 * margin
-    if longest <= timedelta(0):
-        raise ValueError(f"window margin {margin}: less than half of {LONGEST_REQUEST} is wanted")
-    while start < end:
-        until = min(end, start + longest)
+    latest = max(start, now + CLOCKS_DIFFER)
+    while start < end and start <= latest:
+        until = start + longest if end - start > longest else end
         yield Window(start, until, start - margin, max(until, min(until + margin, now)))
         start = until
 

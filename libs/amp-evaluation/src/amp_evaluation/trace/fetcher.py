@@ -81,14 +81,15 @@ class TraceFetcher:
                 raise ConfigError(f"{name}={value!r}: a text that isn't empty is required")
         if not callable(token_provider):
             raise ConfigError("token_provider: a callable that returns a bearer token is required")
-        if window_margin_s < 0:
-            raise ConfigError(f"window_margin_s={window_margin_s!r}: 0 or more seconds are wanted")
+        margin = timedelta(seconds=window_margin_s)
+        if not timedelta(0) <= margin < LONGEST_REQUEST / 2:
+            raise ConfigError(f"window_margin_s={window_margin_s!r}: from 0 to less than half of {LONGEST_REQUEST}")
         self.page_size = _checked_size("page_size", page_size)
         self.prefetch = False
         self.report = FetchReport()
         self._monitored = monitored
         self._token = token_provider
-        self._margin = timedelta(seconds=window_margin_s)
+        self._margin = margin
         self._now = now
         self._client = HttpClient(ROLE, base_url, retry=retry, read_timeout_s=timeout)
 
