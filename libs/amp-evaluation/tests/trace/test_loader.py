@@ -129,6 +129,13 @@ def test_traces_belong_to_the_window_they_start_in(tmp_path: Path, start: Any, e
         assert (loader.report.found, loader.report.outside) == (len(expected), 3 - len(expected))
 
 
+def test_a_window_beside_all_traces_is_told_where_they_are(tmp_path: Path) -> None:
+    loader = TraceLoader(write(tmp_path / "t.jsonl", lines(full(C, 3), full(A, 1))))
+    assert list(loader.iter_traces("2026-03-01", "2026-03-02")) == []
+    told = f"holds 2 traces, all outside the window: the first starts at {at(1)}, the last at {at(3)}"
+    assert loader.report.warnings == [f"{tmp_path / 't.jsonl'} {told}"]
+
+
 def test_a_time_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     loader = TraceLoader(write(tmp_path / "t.json", json.dumps(full(A))))
     with pytest.raises(ValueError, match="end_time='noon'"):
@@ -196,7 +203,7 @@ def test_a_line_of_a_trace_is_read_again_only_when_its_turn_comes(tmp_path: Path
         pytest.param("t.json", "[1, 2", "line 1", id="a list cut short"),
         pytest.param("t.json", '{"acme": 1}', "line 1: ", id="an object that is no trace"),
         pytest.param("t.json", "<html>", "line 1, column 1", id="no JSON at all"),
-        pytest.param("t.jsonl", lines(full(A)) + '{"traceId": \n' + lines(full(B)), "line 2", id="a broken second line"),
+        pytest.param("t.jsonl", lines(full(A)) + '{"traceId": \n' + lines(full(B)), "line 2", id="a broken line"),
         pytest.param("t.jsonl", lines(full(A), full(B))[:-20], "line 2", id="a last line cut short"),
         pytest.param("t.jsonl", '{"traceId": "a", "spans": [\n' + lines(full(B)), "line 1", id="a broken first line"),
         pytest.param("t.jsonl", lines(request(A)) + '{"resourceSpans": [\n', "line 2", id="a broken OTLP line"),

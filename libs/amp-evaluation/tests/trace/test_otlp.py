@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amp_evaluation.trace._otel import OTELTrace
-from amp_evaluation.trace.otlp import decode_request, hex_id, is_otlp, plain_attributes, plain_value
+from amp_evaluation.trace.otlp import decode_request, is_otlp
 from amp_evaluation.trace.otlp_group import TraceGrouper
+from amp_evaluation.trace.otlp_values import hex_id, plain_attributes, plain_value
 
 TRACE = "5b8efff798038103d269b633813fc60c"
 ROOT = "eee19b7ec3c1b174"
@@ -150,10 +151,10 @@ def test_a_list_of_requests_is_all_of_them() -> None:
     ("broken", "seen"),
     [
         pytest.param(span(name=None), {"name": ""}, id="a name that is null"),
-        pytest.param(span(startTimeUnixNano="soon"), {"startTime": "", "durationInNanos": 0}, id="a time that is a word"),
+        pytest.param(span(startTimeUnixNano="soon"), {"startTime": "", "durationInNanos": 0}, id="a time in words"),
         pytest.param(span(endTimeUnixNano=START - 5), {"durationInNanos": 0}, id="an end before the start"),
         pytest.param(span(endTimeUnixNano=10**25), {"endTime": None}, id="an end after the year 9999"),
-        pytest.param(span(attributes="none"), {"attributes": {"otel.scope.name": "acme.instrumentation"}}, id="no list"),
+        pytest.param(span(attributes="none"), {"attributes": {"otel.scope.name": "acme.instrumentation"}}, id="text"),
         pytest.param(span(status="bad"), {"status": {"code": "UNSET"}}, id="a status that is a word"),
         pytest.param(span(kind=[1]), {"kind": "Unspecified"}, id="a kind that is a list"),
         pytest.param(span(kind=99), {"kind": "Unspecified"}, id="a kind nobody knows"),

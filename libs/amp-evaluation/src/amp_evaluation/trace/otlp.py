@@ -10,24 +10,17 @@ with every field forgiven that can be: NaN, lone surrogates, bad UTF-8 and wrong
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
-JsonValue: TypeAlias = Any
-"""Any JSON value as Python's `json` gives it."""
+from amp_evaluation.trace.otlp_values import JsonValue, object_in, objects_in, plain_attributes, whole_number
 
 _ABSENT = msgspec.Raw(b"")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{16}|[0-9a-fA-F]{32})\Z")
-_ID_BYTES_OF_BASE64 = {24: 16, 12: 8}
-"""Length of the base64 text of an id → bytes of the id."""
-
 _REQUEST_START = re.compile(rb"\s*(?:\[\s*)?\{\s*\"(resource_?(?:[sS]pans|[lL]ogs|[mM]etrics))\"\s*:")
 
 
@@ -159,15 +152,15 @@ def _resource(resource: _Attributed | None) -> Mapping[str, JsonValue]:
 
 def _from_objects(document: JsonValue) -> Batch:
     batch = Batch()
-    for request in _dicts(document if isinstance(document, list) else [document]):
-        for holder in _dicts(_pick(request, "resourceSpans")):
-            resource = plain_attributes(_pick(_dict(holder.get("resource")), "attributes"))
-            for scope in _dicts(_pick(holder, "scopeSpans")):
-                origin = Origin(resource, _text(_dict(scope.get("scope")).get("name")))
+    for request in objects_in(document if isinstance(document, list) else [document]):
+        for holder in objects_in(_pick(request, "resourceSpans")):
+            resource = plain_attributes(_pick(object_in(holder.get("resource")), "attributes"))
+            for scope in objects_in(_pick(holder, "scopeSpans")):
+                origin = Origin(resource, _text(object_in(scope.get("scope")).get("name")))
                 _add_spans(batch, scope.get("spans"), origin)
-        for holder in _dicts(_pick(request, "resourceLogs")):
-            for scope in _dicts(_pick(holder, "scopeLogs")):
-                batch.logs += [_log(record) for record in _dicts(_pick(scope, "logRecords"))]
+        for holder in objects_in(_pick(request, "resourceLogs")):
+            for scope in objects_in(_pick(holder, "scopeLogs")):
+                batch.logs += [_log(record) for record in objects_in(_pick(scope, "logRecords"))]
     return batch
 
 
@@ -180,7 +173,7 @@ def _add_spans(batch: Batch, spans: JsonValue, origin: Origin) -> None:
 
 
 def _span(item: dict[str, JsonValue]) -> SpanRecord:
-    status = _dict(item.get("status"))
+    status = object_in(item.get("status"))
     code = status.get("code")
     return SpanRecord(
         traceId=_text(_pick(item, "traceId")),
@@ -188,8 +181,8 @@ def _span(item: dict[str, JsonValue]) -> SpanRecord:
         parentSpanId=_text(_pick(item, "parentSpanId")),
         name=_text(item.get("name")),
         kind=_enum(item.get("kind")),
-        startTimeUnixNano=_int(_pick(item, "startTimeUnixNano")),
-        endTimeUnixNano=_int(_pick(item, "endTimeUnixNano")),
+        startTimeUnixNano=whole_number(_pick(item, "startTimeUnixNano")),
+        endTimeUnixNano=whole_number(_pick(item, "endTimeUnixNano")),
         status=Status(_enum(code), _text(status.get("message"))),
         attributes=item.get("attributes"),
         events=item.get("events"),
@@ -201,8 +194,8 @@ def _log(item: dict[str, JsonValue]) -> LogRecord:
     return LogRecord(
         traceId=_text(_pick(item, "traceId")),
         spanId=_text(_pick(item, "spanId")),
-        timeUnixNano=_int(_pick(item, "timeUnixNano")),
-        observedTimeUnixNano=_int(_pick(item, "observedTimeUnixNano")),
+        timeUnixNano=whole_number(_pick(item, "timeUnixNano")),
+        observedTimeUnixNano=whole_number(_pick(item, "observedTimeUnixNano")),
         eventName=_text(_pick(item, "eventName")),
         body=item.get("body"),
         attributes=item.get("attributes"),
@@ -222,131 +215,9 @@ def _lower(match: re.Match[str]) -> str:
     return "_" + match.group().lower()
 
 
-def _dict(value: JsonValue) -> dict[str, JsonValue]:
-    return value if isinstance(value, dict) else {}
-
-
-def _dicts(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
-    return (item for item in (value if isinstance(value, list) else ()) if isinstance(item, dict))
-
-
 def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
 
 
 def _enum(value: JsonValue) -> int | str | None:
     return value if isinstance(value, int | str) else None
-
-
-def _int(value: JsonValue) -> int | None:
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-# --- values -----------------------------------------------------------------------------------------------------------
-
-
-def plain_attributes(raw: JsonValue) -> dict[str, JsonValue]:
-    """A list of keys with typed values (as bytes or decoded; a dict is taken as it is) as a plain dict."""
-    if isinstance(raw, dict):
-        return raw
-    return {
-        key: plain_value(item.get("value"))
-        for item in _dicts(plain_json(raw))
-        if isinstance(key := item.get("key"), str)
-    }
-
-
-def plain_json(raw: JsonValue) -> JsonValue:
-    """The JSON value of these bytes, None for none; a value that is decoded already passes through."""
-    if not isinstance(raw, msgspec.Raw):
-        return raw
-    data = bytes(raw)
-    if not data:
-        return None
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return json.loads(data.decode("utf-8", "replace"))  # lone surrogates
-
-
-def opened(value: JsonValue) -> JsonValue:
-    """The object in a text that is JSON of one; anything else as it is."""
-    if not isinstance(value, str) or not value.startswith("{"):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-
-
-def plain_value(value: JsonValue) -> JsonValue:
-    """OTLP's AnyValue as a plain Python value; one that is none of its kinds passes through."""
-    if not isinstance(value, dict):
-        return value
-    for kind, inner in value.items():
-        convert = _KINDS.get(kind)
-        if convert is not None:
-            return convert(inner)
-    return value or None
-
-
-def _same(value: JsonValue) -> JsonValue:
-    return value
-
-
-def _integer(value: JsonValue) -> JsonValue:
-    number = _int(value)
-    return value if number is None else number
-
-
-def _double(value: JsonValue) -> JsonValue:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return value
-
-
-def _array(value: JsonValue) -> list[JsonValue]:
-    return [plain_value(item) for item in _dict(value).get("values") or ()]
-
-
-def _key_list(value: JsonValue) -> dict[str, JsonValue]:
-    return plain_attributes(_dict(value).get("values") or [])
-
-
-_KINDS: dict[str, Callable[[JsonValue], JsonValue]] = {
-    "stringValue": _same,
-    "intValue": _integer,
-    "doubleValue": _double,
-    "boolValue": _same,
-    "arrayValue": _array,
-    "kvlistValue": _key_list,
-    "bytesValue": _same,
-    "string_value": _same,
-    "int_value": _integer,
-    "double_value": _double,
-    "bool_value": _same,
-    "array_value": _array,
-    "kvlist_value": _key_list,
-    "bytes_value": _same,
-}
-
-
-def hex_id(text: str | None) -> str:
-    """A trace or span id as lower-case hex, whether it came as hex or as base64; "" for none or all zeros."""
-    if not text:
-        return ""
-    if not _HEX.match(text):
-        text = _from_base64(text)
-    return text.lower() if text.strip("0") else ""
-
-
-def _from_base64(text: str) -> str:
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return text
-    return data.hex() if len(data) == _ID_BYTES_OF_BASE64.get(len(text)) else text

@@ -12,18 +12,8 @@ from typing import Final
 
 from amp_evaluation._time import format_unix_nanos
 from amp_evaluation.trace._wire import OTELSpan, OTELTrace
-from amp_evaluation.trace.otlp import (
-    Batch,
-    JsonValue,
-    LogRecord,
-    Origin,
-    SpanRecord,
-    hex_id,
-    opened,
-    plain_attributes,
-    plain_json,
-    plain_value,
-)
+from amp_evaluation.trace.otlp import Batch, LogRecord, Origin, SpanRecord
+from amp_evaluation.trace.otlp_values import JsonValue, hex_id, opened, plain_attributes, plain_json, plain_value
 
 _SPAN_KINDS: Final = ("Unspecified", "Internal", "Server", "Client", "Producer", "Consumer")
 _STATUS_CODES: Final = ("UNSET", "OK", "ERROR")

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from amp_evaluation.errors import ConfigError
-from amp_evaluation.trace.otlp import Batch, JsonValue, LogRecord, Origin, SpanRecord, Status
+from amp_evaluation.trace.otlp import Batch, LogRecord, Origin, SpanRecord, Status
+from amp_evaluation.trace.otlp_values import JsonValue
 
 Message: TypeAlias = Any
 """A protobuf message: generated classes have no types of their own here."""
