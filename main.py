@@ -716,10 +716,11 @@ def show_plan(job: Job, out: TextIO) -> int:
     out.writelines(f"{line}\n" for line in plan_lines(job))
     if config.traces.path is not None:
         loader = TraceLoader(config.traces.path)
-        for trace in loader.iter_traces(config.window.start, config.window.end):
-            prompts = prompt_lines(job.evaluators, parse_trace_for_evaluation(trace))
+        first = next(loader.iter_traces(config.window.start, config.window.end), None)
+        out.write(f"traces of the file in the window: {loader.report.found}\n")
+        if first is not None:
+            prompts = prompt_lines(job.evaluators, parse_trace_for_evaluation(first))
             out.writelines(f"{line}\n" for line in prompts)
-            break
     return EXIT_OK
 
 

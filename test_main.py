@@ -663,6 +663,15 @@ def test_traces_come_from_a_file_and_scores_go_to_one_without_any_peer(tmp_path:
     assert body["aggregatedScores"][0]["identifier"] == "latency_performance"
 
 
+def test_a_window_beside_the_files_traces_is_told_once_with_their_times(platform: Platform, tmp_path: Path) -> None:
+    (tmp_path / "traces.json").write_text(json.dumps({"traces": series(25), "totalCount": 25}))
+    ended = job(platform, traces_api_endpoint="file:traces.json", trace_start="2031-01-01", trace_end="2031-01-02")
+    assert ended.code == 0
+    (told,) = [line for line in ended.of("WARN") if "outside the window" in line]
+    assert "traces.json holds 25 traces" in told
+    assert series(25)[0]["startTime"][:19] in told
+
+
 def test_a_broken_traces_file_names_file_and_place(platform: Platform, tmp_path: Path) -> None:
     (tmp_path / "traces.json").write_text('{"traces": [{]}')
     ended = job(platform, traces_api_endpoint=f"file:{tmp_path / 'traces.json'}")

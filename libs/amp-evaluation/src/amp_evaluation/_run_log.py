@@ -21,7 +21,10 @@ MAX_REASON_CHARS = 300
 
 
 def log_result(result: RunResult) -> None:
-    """What was evaluated, what each evaluator found, and what the judges cost."""
+    """What was evaluated, what each evaluator found, and what the judges cost.
+
+    The result's warnings aren't told again: whoever met the reason logged it then.
+    """
     found, sampled = result.metadata["traces_found"], result.metadata["traces_sampled"]
     if result.traces_evaluated:
         log.info("%d traces found, %d sampled, %d evaluated", found, sampled, result.traces_evaluated)
@@ -30,8 +33,6 @@ def log_result(result: RunResult) -> None:
     for key, words in COUNTED:
         if result.metadata.get(key):
             log.warning("%s: %d", words, result.metadata[key])
-    for warning in result.metadata["warnings"]:
-        log.warning("%s", warning)
     for summary in result.scores.values():
         for line in _summary_lines(summary):
             log.info("%s", line)

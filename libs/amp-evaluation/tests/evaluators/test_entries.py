@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,24 @@ PLAIN = {"identifier": "latency_performance", "displayName": "Latency"}
 def test_a_list_that_is_none_is_refused(text: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         read_entries(text)
+
+
+def test_a_path_without_its_at_sign_is_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps([PLAIN]), encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"write --evaluators=@{re.escape(str(path))}$"):
+        read_entries(str(path))
+
+
+def test_a_file_that_is_not_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "list.json").write_text("def f(trace): ...", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"list\.json' is not JSON"):
+        read_entries(f"@{tmp_path / 'list.json'}")
+
+
+def test_who_misspells_a_key_is_told_the_keys_that_exist() -> None:
+    with pytest.raises(ConfigError, match="an entry has identifier, displayName, config, type"):
+        parse_entry({"name": "latency_performance", "display_name": "L"})
 
 
 def test_a_list_comes_from_a_file_with_or_without_a_byte_order_mark(tmp_path: Path) -> None:
@@ -56,8 +75,10 @@ def test_a_judge_may_come_without_a_source_and_code_may_not() -> None:
     [
         pytest.param("latency", "an object is wanted", id="a text"),
         pytest.param({"displayName": "L"}, "identifier is missing", id="no identifier"),
-        pytest.param(PLAIN | {"displayName": 3}, "displayName is missing", id="a number for a name"),
-        pytest.param(PLAIN | {"displayName": "\x00 "}, "displayName is missing", id="a name of nothing storable"),
+        pytest.param(PLAIN | {"displayName": 3}, "displayName is 3: a text is wanted", id="a number for a name"),
+        pytest.param(
+            PLAIN | {"displayName": "\x00 "}, "displayName is '.x00 ': a text", id="a name of nothing storable"
+        ),
         pytest.param(PLAIN | {"displayName": "n" * 256}, "256 characters", id="a name that is too long"),
         pytest.param(PLAIN | {"config": []}, "config must be an object", id="a list for config"),
         pytest.param(PLAIN | {"type": "python"}, "type 'python'", id="an unknown type"),

@@ -28,20 +28,33 @@ class EvaluatorEntry:
     schema_keys: tuple[str, ...]
 
 
+KEYS = "identifier, displayName, config, type, level, source, configSchema"
+"""What an entry can have, for the person who misspelt one."""
+
+
 def read_entries(text: str) -> list[Any]:
     """The JSON array, given in the flag itself or in a file (`@path`)."""
+    given = f"--evaluators={text[:100]!r}"
     if text.startswith("@"):
         try:
             text = Path(text[1:]).read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:
-            raise ConfigError(f"--evaluators={text!r} can't be read: {error}") from error
+            raise ConfigError(f"{given} can't be read: {error}") from error
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"--evaluators is not JSON: {error}") from error
+        hint = f"; to read that file, write --evaluators=@{text}" if _is_file(text) else ""
+        raise ConfigError(f"{given} is not JSON: {error}{hint}") from error
     if not isinstance(entries, list) or not entries:
-        raise ConfigError("--evaluators: a JSON array with at least one evaluator is wanted")
+        raise ConfigError(f"{given}: a JSON array with at least one evaluator is wanted")
     return entries
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # far too long for a path, or holding a NUL
+        return False
 
 
 def parse_entry(entry: Any) -> EvaluatorEntry:
@@ -75,7 +88,8 @@ def _name(entry: Mapping[str, Any], key: str) -> str:
     value = entry.get(key)
     name = storable(value) if isinstance(value, str) else ""
     if not name.strip():
-        raise ConfigError(f"{key} is missing: a text is wanted, not {value!r:.100}")
+        wrong = f"is {value!r:.100}" if key in entry else f"is missing (an entry has {KEYS})"
+        raise ConfigError(f"{key} {wrong}: a text is wanted")
     if len(name) > MAX_NAME_CHARS:
         raise ConfigError(f"{key} has {len(name)} characters: at most {MAX_NAME_CHARS} can be stored")
     return name

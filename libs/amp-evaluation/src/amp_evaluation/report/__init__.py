@@ -6,6 +6,7 @@ the extra `report` (jinja2).
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,8 @@ from amp_evaluation.report._html import render_html
 from amp_evaluation.run_result import RunResult
 
 __all__ = ["EvaluatorFigures", "Interval", "ReportFigures", "mean_interval", "report_figures", "write_report"]
+
+log = logging.getLogger(__name__)
 
 
 def write_report(path: str | Path, result: RunResult, *, title: str, stored: str = "") -> tuple[Path, Path]:
@@ -31,6 +34,7 @@ def write_report(path: str | Path, result: RunResult, *, title: str, stored: str
     # A lone surrogate in a text of a trace must not cost the report.
     page.write_text(render_html(figures), encoding="utf-8", errors="replace")
     data.write_bytes(_encode(figures))
+    log.info("report: %s, its figures: %s", page, data)
     return page, data
 
 

@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 
 from amp_evaluation._reports import RunError
-from amp_evaluation._time import from_unix_nanos, parse_rfc3339, utc
+from amp_evaluation._time import format_rfc3339, from_unix_nanos, parse_rfc3339, utc
 from amp_evaluation.errors import ConfigError, TraceSourceError
 from amp_evaluation.trace._fetch_report import FetchReport
 from amp_evaluation.trace._files import Document, find_files, is_protobuf, read_bytes, read_documents, read_slice
@@ -106,6 +106,8 @@ class TraceLoader:
         entries = index.finish()
         chosen = [entry for entry in entries if entry.inside(start, end)]
         report.found, report.outside = len(chosen), len(entries) - len(chosen)
+        if entries and not chosen:
+            report.warnings.append(self._all_outside(entries))
         index.entries.clear()
         entries.clear()
         for entry in _consumed(chosen):
@@ -134,6 +136,14 @@ class TraceLoader:
     def reset_checkpoint(self) -> None:
         """Makes the next `load_traces` give everything again."""
         self._seen.clear()
+
+    def _all_outside(self, entries: list[_Entry]) -> str:
+        """Where the window would have to be: a wrong window is likelier than a file of nothing."""
+        starts = [format_rfc3339(start) for entry in (entries[0], entries[-1]) if (start := entry.start)]
+        return (
+            f"{self.file_path} holds {len(entries)} traces, all outside the window: "
+            f"the first starts at {starts[0]}, the last at {starts[-1]}"
+        )
 
     def _tell(self, index: _Index) -> None:
         spans = index.spans
