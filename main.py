@@ -61,7 +61,7 @@ from amp_evaluation._oauth import (
 )
 from amp_evaluation._outputs import write_outputs
 from amp_evaluation._peer_check import PeerCheck, check_judges, check_publisher, check_token, check_traces, table_lines
-from amp_evaluation._preview import evaluator_lines, prompt_lines
+from amp_evaluation._preview import evaluator_lines, example_trace, prompt_lines
 from amp_evaluation._publish_plan import PublishPlan
 from amp_evaluation._publisher import post_scores
 from amp_evaluation._run_log import log_result
@@ -80,7 +80,7 @@ from amp_evaluation.run_result import Progress, RunResult
 from amp_evaluation.runner import Monitor
 from amp_evaluation.trace.fetcher import TraceFetcher
 from amp_evaluation.trace.loader import TraceLoader
-from amp_evaluation.trace.parser import parse_trace_for_evaluation
+from amp_evaluation.trace.mapping import load_mapping
 
 if TYPE_CHECKING:
     from amp_evaluation.terminal import TerminalView
@@ -710,17 +710,17 @@ def write_files(config: JobConfig, result: RunResult, publication: Publication) 
 
 
 def show_plan(job: Job, out: TextIO) -> int:
-    """What would be done, with the judges' prompts for the first trace where traces come from a file."""
+    """What would be done, with the judges' prompts for one trace where traces come from a file."""
     config = job.config
     refuse_defects(job.evaluators)
+    mapping = load_mapping(path) if (path := config.sdk.trace.mapping_path) else None
     out.writelines(f"{line}\n" for line in plan_lines(job))
     if config.traces.path is not None:
         loader = TraceLoader(config.traces.path)
-        first = next(loader.iter_traces(config.window.start, config.window.end), None)
+        example = example_trace(loader.iter_traces(config.window.start, config.window.end), mapping)
         out.write(f"traces of the file in the window: {loader.report.found}\n")
-        if first is not None:
-            prompts = prompt_lines(job.evaluators, parse_trace_for_evaluation(first))
-            out.writelines(f"{line}\n" for line in prompts)
+        if example is not None:
+            out.writelines(f"{line}\n" for line in prompt_lines(job.evaluators, example))
     return EXIT_OK
 
 

@@ -1176,6 +1176,27 @@ def test_a_dry_run_on_a_file_shows_each_judges_prompt_for_one_trace(platform: Pl
     assert not sent_anything(platform)
 
 
+def test_a_dry_run_shows_a_trace_that_judges_would_look_at(platform: Platform, tmp_path: Path) -> None:
+    traces = series(4)
+    traces[0]["spans"] = "none"
+    traces[1]["output"] = ""
+    for span in traces[1]["spans"]:
+        span.get("ampAttributes", {}).pop("output", None)
+    (tmp_path / "traces.json").write_text(json.dumps({"traces": traces, "totalCount": 4}))
+    rules = [judge("own", "Judge {trace.output} strictly")]
+    flags = {"evaluators": rules, "traces_api_endpoint": "file:traces.json"}
+    code, text = printed(platform, "--dry-run", env=gateway(platform), **flags)
+    assert code == 0
+    assert "traces of the file in the window: 4" in text
+    assert "Order 2 is on its way." in text
+
+
+def test_a_dry_run_refuses_a_wrong_mapping(platform: Platform) -> None:
+    code, text = printed(platform, "--dry-run", env={"AMP_TRACE_MAPPING_PATH": "no-such.json"})
+    assert code == 2
+    assert "no-such.json" in text
+
+
 def test_a_dry_run_on_a_file_without_traces_shows_the_plan_alone(platform: Platform, tmp_path: Path) -> None:
     (tmp_path / "traces.json").write_text('{"traces": []}')
     code, text = printed(platform, "--dry-run", traces_api_endpoint=f"file:{tmp_path / 'traces.json'}")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from amp_evaluation.errors import TraceParseError
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._items import EvaluationItem
 from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
 from amp_evaluation.models import EvalMode, EvalResult
+from amp_evaluation.trace._otel import OTELTrace
+from amp_evaluation.trace.mapping import TraceMapping
 from amp_evaluation.trace.models import Trace
+from amp_evaluation.trace.parser import parse_trace_for_evaluation
 
-__all__ = ["evaluator_lines", "prompt_lines"]
+__all__ = ["evaluator_lines", "example_trace", "prompt_lines"]
 
 PROMPT_ONLY = "a preview asks no model"
 
@@ -24,6 +28,20 @@ def evaluator_lines(evaluators: Iterable[BaseEvaluator]) -> Iterator[str]:
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     for name, level, modes, model in rows:
         yield f"  {name:{widths[0]}}  {level:{widths[1]}}  {modes:{widths[2]}}  {model}".rstrip()
+
+
+def example_trace(traces: Iterable[OTELTrace], mapping: TraceMapping | None) -> Trace | None:
+    """The first trace that judges of an answer would look at, else the first that can be parsed."""
+    first: Trace | None = None
+    for raw in traces:
+        try:
+            trace = parse_trace_for_evaluation(raw, mapping=mapping)
+        except TraceParseError:
+            continue
+        if trace.output and not trace.failed and not trace.initialization_only:
+            return trace
+        first = first or trace
+    return first
 
 
 def prompt_lines(evaluators: Iterable[BaseEvaluator], trace: Trace) -> Iterator[str]:
