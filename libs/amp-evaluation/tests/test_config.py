@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import amp_evaluation.config as config_module
 from amp_evaluation.config import (
     AgentConfig,
     CodeEvaluatorConfig,
@@ -148,11 +149,29 @@ def test_the_shared_config_is_one_object_until_it_is_reloaded(monkeypatch: pytes
     assert second.agent.agent == "later"
 
 
-def test_importing_reads_no_variable() -> None:
-    code = "import amp_evaluation.config as c; print(c.MASK)\ntry: c.get_config()\nexcept c.ConfigError: print('late')"
+LATE = """
+import sys
+import amp_evaluation.config as config
+print("pydantic_settings" in sys.modules)
+try:
+    config.get_config()
+except ValueError:
+    print("late")
+"""
+
+
+def test_importing_reads_no_variable_and_loads_no_settings_library() -> None:
     environment = {**os.environ, "AMP_MONITOR_MAX_CONCURRENCY": "abc"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["**********", "late"]
+    done = subprocess.run([sys.executable, "-c", LATE], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "late"]
+
+
+def test_the_module_has_its_classes_and_nothing_else() -> None:
+    names = dir(config_module)
+    assert {"Config", "LLMJudgeConfig", "get_config"} <= set(names)
+    assert all(hasattr(config_module, name) for name in config_module.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Confg'"):
+        _ = config_module.Confg
 
 
 def test_settings_can_come_from_a_mapping_with_given_values_on_top() -> None:

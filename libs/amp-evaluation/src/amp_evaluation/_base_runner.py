@@ -6,13 +6,13 @@ from abc import ABC
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from amp_evaluation._scoring import score_trace
 from amp_evaluation._source import AnyTrace, LoadsTraces, TraceSource
 from amp_evaluation._summaries import summarize_all
 from amp_evaluation._trace_run import ProgressCallback, TraceRun
-from amp_evaluation.config import Config, get_config
+from amp_evaluation.config import get_config
 from amp_evaluation.dataset.models import Task
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.models import EvalMode, EvaluatorReport, EvaluatorScore, JudgeUsage, RunError, TaskContext
@@ -21,6 +21,9 @@ from amp_evaluation.trace.loader import TraceLoader
 from amp_evaluation.trace.mapping import load_mapping
 from amp_evaluation.trace.models import Trace
 from amp_evaluation.trace.sampling import Sampler
+
+if TYPE_CHECKING:
+    from amp_evaluation.config import Config
 
 __all__ = ["BaseRunner", "ask_ahead", "offer_all"]
 
@@ -39,7 +42,7 @@ class BaseRunner(ABC):
     def __init__(
         self,
         evaluators: Iterable[BaseEvaluator],
-        config: Config | None = None,
+        config: "Config | None" = None,
         trace_fetcher: TraceSource | LoadsTraces | None = None,
     ) -> None:
         self.config = get_config() if config is None else config

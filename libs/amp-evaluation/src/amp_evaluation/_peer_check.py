@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from amp_evaluation.config import Config
 from amp_evaluation.errors import AmpEvaluationError, PeerError, RefusedError, TransientError
 from amp_evaluation.http import HttpClient, RetryPolicy, TokenProvider
 from amp_evaluation.judge._habits import Request
 from amp_evaluation.judge.usage import UsageMeter
 from amp_evaluation.trace._export import EXPORT_PATH
 from amp_evaluation.trace._wire import decode_page
+
+if TYPE_CHECKING:
+    from amp_evaluation.config import Config
 
 __all__ = ["PeerCheck", "check_judges", "check_publisher", "check_token", "check_traces", "table_lines"]
 

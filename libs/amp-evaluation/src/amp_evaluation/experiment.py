@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from amp_evaluation._base_runner import BaseRunner, ask_ahead
 from amp_evaluation._source import AnyTrace, LoadsTraces, TraceSource, guarded, open_source
 from amp_evaluation._trace_run import ProgressCallback, TraceRun
-from amp_evaluation.config import Config
 from amp_evaluation.dataset.models import Dataset, Task, generate_id
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.invokers import AgentInvoker, InvokeResult, baggage
@@ -23,6 +23,9 @@ from amp_evaluation.models import EvalMode, RunError, TaskContext
 from amp_evaluation.run_result import RunResult
 from amp_evaluation.trace.models import Trace
 from amp_evaluation.trace.sampling import Sampler
+
+if TYPE_CHECKING:
+    from amp_evaluation.config import Config
 
 __all__ = ["Experiment"]
 
@@ -68,7 +71,7 @@ class Experiment(BaseRunner):
         dataset: Dataset | None = None,
         trials_per_task: int = 1,
         trace_fetch_wait_seconds: float = 60,
-        config: Config | None = None,
+        config: "Config | None" = None,
         trace_fetcher: TraceSource | LoadsTraces | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,

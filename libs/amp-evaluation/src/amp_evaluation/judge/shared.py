@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 from amp_evaluation._retry import RetryPolicy
-from amp_evaluation.config import Config
 from amp_evaluation.errors import ConfigError
 from amp_evaluation.judge.client import JudgeClient
 from amp_evaluation.judge.gateway import Access
+
+if TYPE_CHECKING:
+    from amp_evaluation.config import Config
 
 __all__ = ["access_from", "give_back", "take"]
 
