@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from amp_evaluation.trace.conventions._envelopes import (
@@ -48,6 +49,8 @@ def _call_arguments(value: dict[str, Any]) -> Any:
 
 def tool_result(value: Any, depth: int = 0) -> tuple[Any, bool]:
     """(result, marked as an error): messages, commands and blocks around it taken off."""
+    if isinstance(value, str) and value[:1] == '"':  # a text that was encoded once more
+        value = _as_written(value)
     held = structured(value)
     if depth > MAX_DEPTH:
         return value, False
@@ -91,6 +94,15 @@ _FAILURES = frozenset({"failure", "failed", "error"})
 _RESULT_MEMBERS = frozenset(
     {"content", "isError", "is_error", "status", "toolUseId", "structuredContent", "meta", "_meta"}
 )
+
+
+def _as_written(text: str) -> str:
+    """The text behind a quoted JSON string; the text itself when it is none."""
+    try:
+        held = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return text
+    return held if isinstance(held, str) else text
 
 
 def _result_in_list(held: list[Any], value: Any, depth: int) -> tuple[Any, bool]:
