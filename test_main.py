@@ -1178,11 +1178,12 @@ def test_a_dry_run_on_a_file_shows_each_judges_prompt_for_one_trace(platform: Pl
 
 def test_a_dry_run_shows_a_trace_that_judges_would_look_at(platform: Platform, tmp_path: Path) -> None:
     traces = series(4)
-    traces[0]["spans"] = "none"
+    traces[0]["extra"] = "too deep"
     traces[1]["output"] = ""
     for span in traces[1]["spans"]:
         span.get("ampAttributes", {}).pop("output", None)
-    (tmp_path / "traces.json").write_text(json.dumps({"traces": traces, "totalCount": 4}))
+    text = json.dumps({"traces": traces, "totalCount": 4}).replace('"too deep"', "[" * 50_000 + "]" * 50_000)
+    (tmp_path / "traces.json").write_text(text)
     rules = [judge("own", "Judge {trace.output} strictly")]
     flags = {"evaluators": rules, "traces_api_endpoint": "file:traces.json"}
     code, text = printed(platform, "--dry-run", env=gateway(platform), **flags)
