@@ -105,6 +105,8 @@ def _answer_in_object(value: dict[str, Any], depth: int) -> str:
     if is_message(value):
         role = role_of(value.get("role")) or role_of(value.get("type"))
         return "" if role in ("user", "system") else last_reply_text(messages_of(value))
+    if "error_message" in value and "error_code" in value and not value.get("content"):
+        return ""  # an event that only tells an error
     if "blocks" in value:
         return content_text(value["blocks"])
     if isinstance(value.get("raw"), str) and ("tasks_output" in value or "expected_output" in value):

@@ -27,6 +27,7 @@ _ASKED = (
     "user_message",
     "user_input",
     "user_prompt",
+    "new_message",
     "input",
     "inputs",
     "task",

@@ -11,6 +11,7 @@ from amp_evaluation.trace.conventions._envelopes import (
 )
 from amp_evaluation.trace.conventions._messages import messages_of
 from amp_evaluation.trace.conventions._roles import is_message
+from amp_evaluation.trace.conventions._toolcalls import bare_response
 from amp_evaluation.trace.conventions._values import content_text, printed, printed_members, structured
 
 
@@ -72,6 +73,8 @@ def tool_result(value: Any, depth: int = 0) -> tuple[Any, bool]:
         return tool_result(inner[0], depth + 1)
     if is_message(held):
         return _result_in_message(held)
+    if isinstance(held.get("response"), dict) and held.keys() <= _FUNCTION_RESPONSE:
+        return bare_response(held["response"]), failed
     if "tool_output" in held and ("tool_kwargs" in held or "tool_name" in held):
         return tool_result(held["tool_output"], depth + 1)
     if "raw_output" in held and "blocks" in held:
@@ -83,6 +86,9 @@ def tool_result(value: Any, depth: int = 0) -> tuple[Any, bool]:
         return content_text(held["content"]), failed or held.get("status") == "error"
     return value, failed or (held.get("status") == "error" and "error" in held)
 
+
+_FUNCTION_RESPONSE = frozenset({"id", "name", "response", "will_continue", "scheduling", "parts"})
+"""Gemini's record of what a function returned."""
 
 _EXECUTION = frozenset({"status", "result", "error"})
 """What a record of an execution has, which is more than its result."""

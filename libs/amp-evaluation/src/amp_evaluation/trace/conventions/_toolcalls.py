@@ -127,9 +127,13 @@ def tool_message(item: dict[str, Any], content: Any) -> ToolMessage:
 
 
 def tool_result_message(part: dict[str, Any]) -> ToolMessage:
-    for key in ("toolResult", "function_response", "functionResponse", "tool_call_result"):
+    for key in ("toolResult", "tool_call_result"):
         if isinstance(part.get(key), dict):
             return tool_result_message(part[key])
+    for key in ("function_response", "functionResponse"):
+        held = part.get(key)
+        if isinstance(held, dict):
+            return tool_result_message({**held, "response": bare_response(held.get("response"))})
     given = next((part[key] for key in _RESULT_KEYS if part.get(key) is not None), None)
     failed = any(part.get(key) is True for key in ("is_error", "isError", "error")) or part.get("status") == "error"
     origin = part["origin"] if isinstance(part.get("origin"), dict) else {}
@@ -138,6 +142,11 @@ def tool_result_message(part: dict[str, Any]) -> ToolMessage:
 
 
 _RESULT_KEYS = ("result", "response", "content", "output", "tool_output")
+
+
+def bare_response(value: Any) -> Any:
+    """What a function returned: Gemini wants an object, so anything else stands alone in one, under "result"."""
+    return value["result"] if isinstance(value, dict) and set(value) == {"result"} else value
 
 
 def result_text(value: Any) -> str:
