@@ -48,6 +48,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, TypeVar, cast
 from urllib.parse import urlencode, urlsplit
 
+from amp_evaluation import config as sdk_settings
 from amp_evaluation._json_log import LOG_LEVELS, JsonLines, secrets_of
 from amp_evaluation._oauth import (
     IDENTITY_PROVIDER,
@@ -66,7 +67,6 @@ from amp_evaluation._publish_plan import PublishPlan
 from amp_evaluation._publisher import post_scores
 from amp_evaluation._run_log import log_result
 from amp_evaluation._time import format_rfc3339, parse_rfc3339
-from amp_evaluation.config import CodeEvaluatorConfig, Config
 from amp_evaluation.errors import AmpEvaluationError, ConfigError, RefusedError, TraceSourceError
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._entries import EvaluatorEntry, parse_entry, read_entries
@@ -83,6 +83,7 @@ from amp_evaluation.trace.loader import TraceLoader
 from amp_evaluation.trace.mapping import load_mapping
 
 if TYPE_CHECKING:
+    from amp_evaluation.config import Config
     from amp_evaluation.terminal import TerminalView
 
 TRACE_FETCH_PAGE_SIZE = 10
@@ -393,7 +394,7 @@ def sdk_config(args: argparse.Namespace, env: Mapping[str, str]) -> Config:
         "agent": {name: getattr(args, name) for name in ("organization", "project", "agent", "environment")},
         "llm_judge": {"api_base": base, "api_key": key} if base else {},
     }
-    config = faults.check(lambda: Config.from_env(env, **given))
+    config = faults.check(lambda: sdk_settings.Config.from_env(env, **given))
     faults.raise_if_any()
     assert config is not None
     return config
@@ -566,7 +567,7 @@ def prepare(args: argparse.Namespace, env: Mapping[str, str], retry: RetryPolicy
     faults = Faults()
     config = faults.check(JobConfig.from_inputs, args, env)
     with ExitStack() as resources:
-        limits = config.sdk.code_evaluator if config else CodeEvaluatorConfig()
+        limits = config.sdk.code_evaluator if config else sdk_settings.CodeEvaluatorConfig()
         sandbox = resources.enter_context(Sandbox(limits.timeout_seconds, limits.memory_mb))
         built = faults.check(build_evaluators, args.evaluators, sandbox)
         faults.raise_if_any()
