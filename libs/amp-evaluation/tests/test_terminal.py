@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -70,9 +71,25 @@ def test_log_lines_and_the_progress_bar_share_the_terminal(monkeypatch: pytest.M
     view.handle(logging.LogRecord("x", logging.WARNING, "f", 1, "careful [/b]", (), None))
     view.close()
     view.close()
-    assert "WARN" in stream.getvalue()
-    assert "careful [/b]" in stream.getvalue()
     assert "3 of 4 traces" in stream.getvalue()
+    written = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    assert "WARN  careful [/b]\n" in written  # the level and its text in one line, without the bar between them
+
+
+@pytest.mark.parametrize("columns", [50, 60, 80, 120])
+def test_no_number_is_cut_however_narrow_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    run = result()
+    run.scores["N" * 200] = run.scores["Nothing"]
+    stream = Tty()
+    TerminalView(stream).show_results(run)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    assert "…" not in text
+    assert {"scored", "passed", "skipped", "mean", "0.750", "trace"} <= set(text.split())
+    assert text.count("N") >= 200
+    assert max(map(len, text.splitlines())) <= columns
+    assert ("█" in text) == (columns >= 72)
 
 
 def test_a_line_that_cannot_be_formatted_does_not_end_the_run(capsys: pytest.CaptureFixture[str]) -> None:

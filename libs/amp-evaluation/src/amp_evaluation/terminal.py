@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from amp_evaluation._json_log import masker
 from amp_evaluation.models import EvaluatorSummary
@@ -22,6 +23,9 @@ from amp_evaluation.run_result import RunResult
 __all__ = ["TerminalView"]
 
 BAR_CELLS = 20
+NO_SCORE = "no score"
+MIN_COLUMNS_FOR_BAR = 72
+"""Narrower terminals need the room for names and numbers."""
 LEVEL_STYLES = {"DEBUG": "dim", "INFO": "", "WARNING": "yellow", "ERROR": "bold red", "CRITICAL": "bold red"}
 LEVEL_WORDS = {"WARNING": "WARN", "CRITICAL": "ERROR"}
 
@@ -50,8 +54,8 @@ class TerminalView(logging.Handler):
         try:
             level = LEVEL_WORDS.get(record.levelname, record.levelname)
             text = self._masked(self.format(record))
-            self._console.print(f"{level:5}", style=LEVEL_STYLES.get(record.levelname, ""), end=" ")
-            self._console.print(escape(text))
+            line = Text.assemble((f"{level:5}", LEVEL_STYLES.get(record.levelname, "")), " ", text)
+            self._console.print(line)  # in one go: the bar is drawn anew after each print
         except Exception:  # a log line must never end the run; logging's own way reports it on stderr
             self.handleError(record)
 
@@ -71,12 +75,16 @@ class TerminalView(logging.Handler):
             title=f"{result.traces_evaluated} traces evaluated", title_justify="left", box=None, pad_edge=False
         )
         table.add_column("evaluator", overflow="fold")
-        table.add_column("level")
-        for name in ("scored", "passed", "skipped", "mean"):
-            table.add_column(name, justify="right")
-        table.add_column("", min_width=BAR_CELLS, no_wrap=True)
+        table.add_column("level", no_wrap=True, min_width=len("trace"))
+        for name in ("scored", "passed", "skipped"):
+            table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+        table.add_column("mean", justify="right", no_wrap=True, min_width=len(NO_SCORE))
+        has_bar = self._console.width >= MIN_COLUMNS_FOR_BAR
+        if has_bar:
+            table.add_column("", min_width=BAR_CELLS, no_wrap=True)
         for name, summary in result.scores.items():
-            table.add_row(*_row(name, summary))
+            row = _row(name, summary)
+            table.add_row(*(row if has_bar else row[:-1]))
         # A Table wraps by itself; soft_wrap would cut nothing and overflow narrow terminals.
         self._console.print(table, soft_wrap=False)
 
@@ -90,7 +98,7 @@ def _row(name: str, summary: EvaluatorSummary) -> list[str]:
         str(summary.count - summary.skipped_count),
         str(passed),
         str(summary.skipped_count),
-        "no score" if mean is None else f"{mean:.3f}",
+        NO_SCORE if mean is None else f"{mean:.3f}",
         "" if mean is None else _bar(mean),
     ]
 
