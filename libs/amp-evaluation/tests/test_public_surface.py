@@ -53,3 +53,11 @@ def test_importing_loads_nothing_heavy_and_reads_no_environment() -> None:
     assert loaded_by("import amp_evaluation") == set()
     assert loaded_by("from amp_evaluation import Monitor, builtin, evaluator, EvalResult, Task") == set()
     assert loaded_by("from amp_evaluation import *") <= {"opentelemetry"}
+
+
+def test_the_settings_library_waits_until_settings_are_read() -> None:
+    """It is a tenth of the job's start; annotations alone must not bring it in."""
+    modules = "runner, evaluators.builtin, evaluators.code, isolation, trace.fetcher, trace.loader, _peer_check"
+    code = "\n".join(f"import amp_evaluation.{name}" for name in modules.split(", "))
+    shown = f"import sys\n{code}\nprint('pydantic_settings' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True).stdout == "False\n"
