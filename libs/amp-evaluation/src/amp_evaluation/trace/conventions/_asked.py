@@ -40,11 +40,10 @@ _ASKED = (
     "content",
     "input_value",
     "goal",
-    "topic_input",
 )
 
 
-_ALONE_ONLY = frozenset({"text", "content", "topic_input", "goal", "message", "request"})
+_ALONE_ONLY = frozenset({"text", "content", "goal", "message", "request"})
 
 
 def asked_text(value: Any, depth: int = 0) -> str:
