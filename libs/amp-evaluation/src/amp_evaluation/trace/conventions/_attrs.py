@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from amp_evaluation.trace._records import WireAmp, WireSpan, attribute_map, items_of, plain
-from amp_evaluation.trace.conventions._shapes import shape_of
+from amp_evaluation.trace._records import SMALL, WireAmp, WireSpan, attribute_map, items_of, plain
+from amp_evaluation.trace.conventions._history import HISTORY, Shared, shared_attributes
+from amp_evaluation.trace.conventions._shapes import Shape, shape_of
 from amp_evaluation.trace.conventions._values import json_text, structured
 
 Rows = dict[int, dict[str, Any]]
@@ -19,15 +20,21 @@ Memo = dict[Any, Any]
 class Attrs:
     """Read access to one span, for decoders. `opened` keeps what was parsed, by key."""
 
+    shared: Shared | None = None
     own: dict[str, Any] = {}  # noqa: RUF012 - replaced, never added to
     _values: list[Any] | None = None
     _events: list[dict[str, Any]] | None = None
 
     def __init__(self, wire: WireSpan, memo: Memo | None = None) -> None:
         self._wire = wire
-        self.raw = attribute_map(wire.attributes)
-        self.shape = shape_of(self.raw)
         self.memo: Memo = {} if memo is None else memo
+        raw = wire.attributes
+        if type(raw) is msgspec.Raw and len(raw) > SMALL:
+            self.raw, self.shared = shared_attributes(raw, self.memo)
+            self._shaped = self.shared.others if self.shared is not None else self.raw
+        else:
+            self.raw = self._shaped = attribute_map(raw)
+        self.shape = shape_of(self._shaped)
         self._opened: dict[str, Any] = {}
 
     @property
@@ -85,12 +92,15 @@ class Attrs:
 
     def raw_rows(self, prefix: str) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
         """Flat keys `PREFIX.N.rest`: for each N, in order, the rests and their values, which may be undecoded."""
+        if self.shared is not None and prefix == HISTORY:
+            yield from rows_in(self.raw, prefix).values()
+            return
         rows = self.shape.rows.get(prefix)
         if rows is None:
             return
         values = self._values
         if values is None:
-            values = self._values = list(self.raw.values())
+            values = self._values = list(self._shaped.values())
         for row in rows.values():
             yield row.rests, row.values(values)
 
@@ -121,6 +131,13 @@ def rows_of(row: dict[str, Any], prefix: str) -> Rows:
             if number.isdecimal() and len(number) < 7:
                 found.setdefault(int(number), {})[rest] = value
     return dict(sorted(found.items()))
+
+
+def rows_in(attributes: dict[str, Any], prefix: str) -> dict[int, tuple[tuple[str, ...], tuple[Any, ...]]]:
+    """The rows of these attributes by number, without keeping their shape."""
+    values = list(attributes.values())
+    rows = Shape(tuple(attributes)).rows.get(prefix, {})
+    return {number: (row.rests, row.values(values)) for number, row in rows.items()}
 
 
 def plain_row(rests: tuple[str, ...], values: tuple[Any, ...]) -> dict[str, Any]:

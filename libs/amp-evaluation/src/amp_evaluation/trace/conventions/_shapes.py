@@ -13,6 +13,12 @@ WRAPPERS = (["message"], ["tool"], ["document"])
 """OpenInference repeats the row's name in each key (`….0.message.role`): the rests of its keys go without it."""
 MAX_KEYS = 512
 MAX_SHAPES = 4096
+MAX_NAMES = 50_000
+
+Group = tuple[str, int]
+_known: dict[str, tuple[Group, str] | None] = {}
+_groups: dict[Group, Group] = {}
+"""One object a group, so that keys of one row are known by it."""
 
 
 class Row(NamedTuple):
@@ -36,17 +42,22 @@ class Shape:
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.readers: Any = None
-        families: dict[str, dict[int, list[tuple[str, int]]]] = {}
+        groups: dict[Group, list[tuple[str, int]]] = {}
+        known = _known
+        last: Group | None = None
+        members: list[tuple[str, int]] = []
         for place, key in enumerate(keys):
-            if key.startswith(FAMILY_STEMS):
-                parts = _split(key)
-                if parts is not None:
-                    family, number, rest = parts
-                    families.setdefault(family, {}).setdefault(number, []).append((rest, place))
-        self.rows: dict[str, dict[int, Row]] = {
-            family: {number: _row(members) for number, members in sorted(rows.items())}
-            for family, rows in families.items()
-        }
+            parts = known[key] if key in known else _remember(key)
+            if parts is None:
+                continue
+            group, rest = parts
+            if group is not last:
+                last = group
+                members = groups.setdefault(group, [])
+            members.append((rest, place))
+        self.rows: dict[str, dict[int, Row]] = {}
+        for (family, number), members in sorted(groups.items()):
+            self.rows.setdefault(family, {})[number] = _row(members)
 
 
 def _row(members: list[tuple[str, int]]) -> Row:
@@ -55,13 +66,22 @@ def _row(members: list[tuple[str, int]]) -> Row:
     return Row(rests, places, places[0], places[-1] + 1 if together else 0)
 
 
-def _split(key: str) -> tuple[str, int, str] | None:
-    pieces = key.split(".")
-    at = next((n for n, piece in enumerate(pieces) if piece.isdecimal() and len(piece) < 7), 0)
-    if not at:
-        return None
-    rest = pieces[at + 2 :] if pieces[at + 1 : at + 2] in WRAPPERS else pieces[at + 1 :]
-    return ".".join(pieces[:at]) + ".", int(pieces[at]), ".".join(rest)
+def _remember(key: str) -> tuple[Group, str] | None:
+    """((family, number), rest) of a flat key; None for one that belongs to no family."""
+    parts = None
+    if key.startswith(FAMILY_STEMS):
+        pieces = key.split(".")
+        at = next((n for n, piece in enumerate(pieces) if piece.isdecimal() and len(piece) < 7), 0)
+        if at:
+            rest = pieces[at + 2 :] if pieces[at + 1 : at + 2] in WRAPPERS else pieces[at + 1 :]
+            group = (".".join(pieces[:at]) + ".", int(pieces[at]))
+            parts = (_groups.setdefault(group, group), ".".join(rest))
+    if len(_known) >= MAX_NAMES:
+        _known.clear()
+        _groups.clear()
+    if len(key) < 200:
+        _known[key] = parts
+    return parts
 
 
 _shapes: dict[tuple[str, ...], Shape] = {}

@@ -5,10 +5,11 @@ Source: openinference-semantic-conventions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from amp_evaluation.trace._spans import Message, RetrievedDoc, TokenUsage, ToolDefinition
-from amp_evaluation.trace.conventions._attrs import Attrs, plain_row, row_key, rows_of
+from amp_evaluation.trace.conventions._attrs import Attrs, Memo, plain_row, row_key, rows_in, rows_of
 from amp_evaluation.trace.conventions._facts import (
     Convention,
     Kind,
@@ -18,6 +19,7 @@ from amp_evaluation.trace.conventions._facts import (
     tool_definitions,
     usage_of,
 )
+from amp_evaluation.trace.conventions._history import HISTORY
 from amp_evaluation.trace.conventions._messages import decode_message, decode_plain, messages_of
 from amp_evaluation.trace.conventions._values import json_text, printed, structured
 
@@ -41,7 +43,7 @@ def kind(a: Attrs) -> Kind | None:
 
 
 def messages(a: Attrs) -> list[Message]:
-    return _messages(a, "llm.input_messages.", "user") or prompts(a) or messages_of(_messages_in(a.data("input.value")))
+    return _history(a) or prompts(a) or messages_of(_messages_in(a.data("input.value")))
 
 
 def reply(a: Attrs) -> list[Message]:
@@ -63,10 +65,29 @@ def _choices(a: Attrs) -> list[Message]:
     return [each for text in texts if text for each in decode_message({"role": "assistant", "content": text})]
 
 
+def _history(a: Attrs) -> list[Message]:
+    """The messages sent. Where the attributes begin as the last span's did, only what is new is decoded."""
+    shared = a.shared
+    if shared is None:
+        return _messages(a, HISTORY, "user")
+    known, before, count = a.memo.get(HISTORY, (b"", [], 0))
+    rows = rows_in(shared.fresh, HISTORY)
+    if known == shared.known and list(rows) == list(range(count, count + len(rows))):
+        found = [*before, *_of_rows(a.memo, rows.values(), "user")]
+    else:
+        rows = rows_in(a.raw, HISTORY)
+        found, count = _of_rows(a.memo, rows.values(), "user"), 0
+    a.memo[HISTORY] = (shared.head, found, count + len(rows))
+    return found
+
+
 def _messages(a: Attrs, prefix: str, default: str) -> list[Message]:
+    return _of_rows(a.memo, a.raw_rows(prefix), default)
+
+
+def _of_rows(memo: Memo, rows: Iterable[tuple[tuple[str, ...], tuple[Any, ...]]], default: str) -> list[Message]:
     found: list[Message] = []
-    memo = a.memo
-    for row in a.raw_rows(prefix):
+    for row in rows:
         key = row_key(*row)
         try:
             known = memo.get(key)
