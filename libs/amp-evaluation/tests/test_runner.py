@@ -512,6 +512,16 @@ def test_a_judges_own_faults_cost_their_own_items() -> None:
     assert result.scores["judge"].skipped_count == 0
 
 
+def test_a_judge_with_a_run_of_its_own_is_called_by_it() -> None:
+    class Own(Judge):
+        def run(self, trace: Trace, task: Task | None = None) -> list[EvaluatorScore]:
+            return [EvaluatorScore(trace.trace_id, trace.timestamp, score=0.75)]
+
+    scores = Monitor([Own(), Judge("other")], config()).run(traces=[make(0), make(1)]).scores
+    assert [score.score for score in scores["judge"].individual_scores] == [0.75, 0.75]
+    assert [score.score for score in scores["other"].individual_scores] == [0.5, 0.5]
+
+
 def test_judges_see_the_task_of_each_trace() -> None:
     scores = Monitor([Judge()], config()).evaluate_trace(make(0), Task(task_id="a", input="q"))
     assert scores["judge"][0].task_context is not None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from amp_evaluation._scoring import score_trace
+from amp_evaluation._scoring import runs_apart, score_trace
 from amp_evaluation._source import AnyTrace, LoadsTraces, TraceSource
 from amp_evaluation._summaries import summarize_all
 from amp_evaluation._trace_run import ProgressCallback, TraceRun
@@ -183,4 +183,4 @@ def offer_all(run: TraceRun, traces: Iterable[AnyTrace]) -> None:
 def ask_ahead(source: object, evaluators: Iterable[BaseEvaluator]) -> None:
     """The next page is fetched while judges are waited for; for rules alone a second thread only costs."""
     if hasattr(source, "prefetch"):
-        source.prefetch = any(evaluator.is_concurrent for evaluator in evaluators)
+        source.prefetch = any(map(runs_apart, evaluators))

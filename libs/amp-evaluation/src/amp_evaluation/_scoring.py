@@ -15,7 +15,7 @@ from amp_evaluation.evaluators._base import BaseEvaluator, EvaluationItem
 from amp_evaluation.models import EvaluatorScore, TaskContext
 from amp_evaluation.trace.models import Trace
 
-__all__ = ["ScoreBoard", "score_trace"]
+__all__ = ["ScoreBoard", "runs_apart", "score_trace"]
 
 # What traces with items under way may weigh on the wire, together, before the next one waits. One trace is always let
 # through. Decoded text takes about as much again.
@@ -23,6 +23,11 @@ MAX_OPEN_BYTES = 32 * 1024 * 1024
 MAX_SHARED_TEXTS = 4096
 
 Column = list[EvaluatorScore | None]
+
+
+def runs_apart(evaluator: BaseEvaluator) -> bool:
+    """Its items go to workers. One with a `run` of its own is called by it, as it is, in the calling thread."""
+    return evaluator.is_concurrent and type(evaluator).run is BaseEvaluator.run
 
 
 def score_trace(
@@ -96,11 +101,11 @@ class ScoreBoard:
         self.columns: list[Column] = [[] for _ in evaluators]
         self.evaluated = 0
         self._rows = list(zip(evaluators, self.columns, strict=True))
-        self._shared: dict[str | None, str | None] = {}
+        self._shared: dict[str, str] = {}
         self._lock = threading.Lock()
         self._open_bytes = 0
         self._open_traces = 0
-        concurrent = any(evaluator.is_concurrent for evaluator in evaluators)
+        concurrent = any(map(runs_apart, evaluators))
         self._pool = WorkerPool(max_concurrency, on_tick=on_tick) if concurrent else None
 
     @property
@@ -143,13 +148,13 @@ class ScoreBoard:
         opened = _OpenTrace(size)
         calls: list[_Call] = []
         for evaluator, column in self._rows:
-            if evaluator.is_concurrent:
+            if runs_apart(evaluator):
                 calls += self._plan(evaluator, column, trace, task, context, opened)
         self._open(opened, len(calls) + 1)  # one more for the rules below
         for call in calls:
             pool.submit(call)
         for evaluator, column in self._rows:
-            if not evaluator.is_concurrent:
+            if not runs_apart(evaluator):
                 self._keep(column, score_trace(evaluator, trace, task, context))
         self._item_done(opened)
 
@@ -179,8 +184,11 @@ class ScoreBoard:
         """Append scores, with one copy of each repeated text: rules say the same of most traces."""
         shared = self._shared
         for score in scores:
-            score.explanation = shared.setdefault(score.explanation, score.explanation)
-            score.skip_reason = shared.setdefault(score.skip_reason, score.skip_reason)
+            text = score.explanation
+            if text is not None:
+                score.explanation = shared.setdefault(text, text)
+            elif score.skip_reason is not None:
+                score.skip_reason = shared.setdefault(score.skip_reason, score.skip_reason)
             column.append(score)
         if len(shared) > MAX_SHARED_TEXTS:
             shared.clear()
