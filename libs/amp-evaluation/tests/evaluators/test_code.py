@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from loopback import Model, Server
+from loopback import Model, Response, Server, completion
 
 from amp_evaluation.config import Config, LLMJudgeConfig
 from amp_evaluation.dataset.models import Task
@@ -265,12 +265,14 @@ def test_what_goes_wrong_costs_its_own_item(make: Make, body: str, reason: str) 
     assert score(good).score == 1.0
 
 
-def test_memory_that_no_limit_of_the_kernel_counts_is_watched(make: Make) -> None:
+def test_memory_that_no_limit_of_the_kernel_counts_is_watched() -> None:
     source = (
         "import mmap\ndef f(trace: Trace):\n    held = mmap.mmap(-1, 4 << 30)\n"
         "    for place in range(0, 4 << 30, 4096):\n        held[place] = 1\n    return 1\n"
     )
-    assert "memory" in (score(make(source)).skip_reason or "") or "longer" in (score(make(source)).skip_reason or "")
+    with Sandbox(time_limit_s=60, memory_mb=16) as sandbox:
+        greedy = code_evaluator(source, name="greedy", config={}, level=None, sandbox=sandbox)
+        assert "more memory than AMP_CODE_EVALUATOR_MEMORY_MB" in (score(greedy).skip_reason or "")
 
 
 def test_the_third_hang_in_a_row_stops_that_evaluator_alone(caplog: pytest.LogCaptureFixture) -> None:
@@ -398,6 +400,77 @@ def test_a_judge_that_asks_for_itself_runs_in_the_child_one_at_a_time(make: Make
     evaluator = make(source)
     (found,) = judged(evaluator, config)
     assert (found.score, found.explanation, evaluator.is_concurrent) == (0.4, "own", False)
+
+
+JUDGE = "class J(LLMAsJudgeEvaluator):\n    def build_prompt(self, trace: Trace): return f'Fine? {trace.output}'\n"
+OWN_WAYS = {
+    "changes the verdict": (
+        JUDGE + "    def _call_llm_with_retry(self, prompt):\n"
+        "        found = super()._call_llm_with_retry(prompt)\n"
+        "        return EvalResult(found.score / 2, self.model)\n",
+        (0.4, "openai/m", 1),
+    ),
+    "looks at the verdict": (
+        JUDGE + "    def evaluate(self, trace: Trace):\n"
+        "        found = super().evaluate(trace)\n        return EvalResult(found.score, f'says {found.score}')\n",
+        (0.8, "says 0.8", 1),
+    ),
+    "asks twice": (
+        JUDGE + "    def evaluate(self, trace: Trace):\n"
+        "        scores = [self._call_llm_with_retry(self.build_prompt(trace)).score for _ in range(2)]\n"
+        "        return EvalResult(sum(scores) / 2, f'of {trace.output}')\n",
+        (0.8, f"of {ANSWERED.output}", 2),
+    ),
+    "puts judges together": (
+        "from amp_evaluation import builtin\ndef f(trace: Trace) -> float:\n"
+        "    return max(builtin(name).run(trace)[0].score for name in ('clarity', 'relevance'))\n",
+        (0.8, None, 2),
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "wanted"), OWN_WAYS.values(), ids=OWN_WAYS.keys())
+def test_code_that_wants_the_verdict_itself_asks_by_way_of_the_job(
+    make: Make, source: str, wanted: tuple[float, str | None, int], model: Model, config: Config
+) -> None:
+    evaluator = make(source)
+    (found,) = judged(evaluator, config)
+    assert (found.score, found.explanation, len(model.calls)) == wanted, found.skip_reason
+    asked = [call["messages"][-1]["content"] for call in model.calls]
+    assert all("You are a judge" in text and f">{ANSWERED.output}</untrusted" in text for text in asked)
+    assert not evaluator.is_concurrent
+
+
+def test_what_code_asks_is_counted_and_what_fails_is_reported(make: Make, model: Model, config: Config) -> None:
+    evaluator = make(OWN_WAYS["asks twice"][0])
+    evaluator._begin_run(config)
+    evaluator.run(ANSWERED)
+    model.reply = Response.of(404, {"error": {"message": "no such model", "code": "model_not_found"}})
+    (lost,) = evaluator.run(Trace("t2", input="q", output="a"))
+    report = evaluator._end_run()
+    assert [(usage.model, usage.calls, usage.input_tokens) for usage in report.usage] == [("openai/m", 3, 240)]
+    assert [(error.repeat_may_help, error.is_logged) for error in report.errors] == [(False, True)]
+    assert "unknown model" in (lost.skip_reason or "") and "unknown model" in report.errors[0]
+
+
+def test_a_reply_that_can_not_be_used_is_asked_for_again(make: Make, model: Model, config: Config) -> None:
+    model.replies = ["hm", completion(None), '{"explanation": "at last", "score": 0.6}']
+    (found,) = judged(make(OWN_WAYS["changes the verdict"][0]), config)
+    assert (found.score, len(model.calls)) == (0.3, 3)
+
+
+def test_code_that_never_stops_asking_is_stopped(make: Make, model: Model, config: Config) -> None:
+    source = JUDGE + (
+        "    def evaluate(self, trace: Trace):\n        while True:\n            self._call_llm_with_retry('again')\n"
+    )
+    (found,) = judged(make(source), config)
+    assert "asked models more than 100 times" in (found.skip_reason or "") and len(model.calls) == 100
+
+
+def test_nobody_answers_while_a_source_is_loaded(make: Make) -> None:
+    source = JUDGE + "SAID = J()._call_llm_with_retry('x').skip_reason\ndef f(t: Trace) -> dict:\n"
+    source += "    return {'skip_reason': SAID}\n"
+    assert score(make(source)).skip_reason == "a model can be asked only while an item is evaluated"
 
 
 @pytest.mark.parametrize(

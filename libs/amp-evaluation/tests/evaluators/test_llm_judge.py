@@ -708,3 +708,19 @@ class TestFunctions:
 
 def test_the_output_model_is_public() -> None:
     assert JudgeOutput.model_validate(json.loads(GOOD)).score == 0.8
+
+
+class Twice(Polite):
+    def evaluate(self, trace: Trace) -> EvalResult:
+        found = self._call_llm_with_retry(self.build_prompt(trace) or "")
+        return EvalResult(found.score, f"{trace.output} {found.explanation}")
+
+
+def test_a_judge_with_an_evaluate_of_its_own_asks_like_any_other(config: Config, model: Model) -> None:
+    evaluator = Twice()
+    evaluator._begin_run(config)
+    (found,) = evaluator.run(a_trace())
+    evaluator._end_run()
+    (asked,) = [call["messages"][0]["content"] for call in model.calls]
+    assert asked.startswith("You are a judge") and ">Certainly.</untrusted" in asked and '"score":' in asked
+    assert found.explanation == "Certainly. fine [model=openai/gpt-4o-mini]"

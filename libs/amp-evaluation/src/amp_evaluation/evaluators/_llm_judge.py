@@ -1,44 +1,52 @@
 """Evaluators that ask a model: a prompt for each item, one verdict back.
 
-A subclass writes `build_prompt`; a function becomes a judge by `@llm_judge`. The prompt is built here or elsewhere (a
-template, a child process); `_judge_prompt` takes it from there: it frames it, asks the model and reads the verdict.
+A subclass writes `build_prompt`. The prompt is built here or elsewhere (a template, a child process); `_judge_prompt`
+takes it from there: it frames it, asks the model and reads the verdict.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from amp_evaluation._retry import RetryPolicy
 from amp_evaluation.config import get_config
 from amp_evaluation.errors import TransientError
 from amp_evaluation.evaluators._base import BaseEvaluator
-from amp_evaluation.evaluators._function import FunctionEvaluator
 from amp_evaluation.evaluators._items import EvaluationItem
-from amp_evaluation.evaluators.params import RESERVED, Param, ParamSpec
-from amp_evaluation.judge._habits import Request
+from amp_evaluation.evaluators.params import Param, ParamSpec
+from amp_evaluation.judge._habits import JudgeReply, Request
 from amp_evaluation.judge.faults import BadReplyError, JudgeError, JudgeStoppedError
 from amp_evaluation.judge.fence import clean
-from amp_evaluation.judge.frame import framed, with_correction
+from amp_evaluation.judge.frame import HEAD, framed, with_correction
 from amp_evaluation.judge.usage import UsageMeter
 from amp_evaluation.judge.verdict import JudgeOutput, read_verdict
-from amp_evaluation.judge.views import built
-from amp_evaluation.models import EvalResult, EvaluatorInfo, EvaluatorReport, EvaluatorScore, RunError
+from amp_evaluation.judge.views import built, noted, sealed, unfenced, view
+from amp_evaluation.models import EvalResult, EvaluatorReport, EvaluatorScore, RunError
 from amp_evaluation.trace.models import AgentTrace, LLMSpan, Trace
 
 if TYPE_CHECKING:
     from amp_evaluation.config import Config
-    from amp_evaluation.judge.client import JudgeClient, JudgeReply
+    from amp_evaluation.judge.client import JudgeClient
 
-__all__ = ["FunctionLLMJudge", "JudgeOutput", "LLMAsJudgeEvaluator", "llm_judge"]
+__all__ = ["JudgeOutput", "LLMAsJudgeEvaluator"]
 
 NOT_CAPTURED = "content not captured: the trace holds no text to judge"
 NO_RESPONSE = "no response to judge"
 NO_REPLY = "no reply to judge in this LLM call"
 CUT_OFF = "cut off: the judge's reply ended at its token limit"
 MORE_ROOM = 4  # a reply that was cut off is asked for again with so many times the tokens
+
+
+class ModelLine(Protocol):
+    """Somebody who asks models for this process."""
+
+    default_model: str
+
+    def ask(self, request: Request, *, again: bool) -> JudgeReply: ...
 
 
 class _ModelParam(ParamSpec):
@@ -76,6 +84,8 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
     _meter: UsageMeter | None = None
     _config: Config | None = None
     _stopped: JudgeStoppedError | None = None
+    _line: ClassVar[ModelLine | None] = None
+    """How models are reached where this process has no keys; None: by its own client."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -96,6 +106,22 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
 
     def _hinted(self) -> Callable[..., Any]:
         return self.build_prompt
+
+    def _asks_in_its_own_way(self) -> bool:
+        """A subclass does something around the call to the model: it needs the verdict while it runs."""
+        own_call = type(self)._call_llm_with_retry is not LLMAsJudgeEvaluator._call_llm_with_retry
+        return own_call or self._has_own_evaluate()
+
+    def _has_own_evaluate(self) -> bool:
+        return type(self).evaluate is not LLMAsJudgeEvaluator.evaluate
+
+    def _evaluate_target(self, target: Any, task: Any) -> Any:
+        if not self._has_own_evaluate():
+            return super()._evaluate_target(target, task)
+        with noted():  # an `evaluate` of the subclass's own calls its builder by itself
+            if _takes(self.evaluate, target, task):
+                return unfenced(super()._evaluate_target(view(target), task))
+            return unfenced(self.evaluate(view(target)))  # the builder alone takes the task
 
     def _plan(self, trace: Trace) -> Sequence[EvaluationItem | EvaluatorScore]:
         steps = super()._plan(trace)
@@ -124,6 +150,8 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
 
     def _call_llm_with_retry(self, prompt: str) -> EvalResult:
         """Ask until a reply holds a verdict, `max_retries` times again at most; else a skip with the reason."""
+        if not prompt.startswith(HEAD):  # a subclass calls this with words of its own
+            prompt = framed(sealed(f"{prompt}"))
         fault, room, asks = "", 1, 0
         while asks <= self.max_retries:
             question = with_correction(prompt, fault) if fault else prompt
@@ -154,6 +182,8 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
             temperature=self.temperature,
             max_tokens=self.max_tokens * room,
         )
+        if self._line is not None:
+            return self._line.ask(request, again=again)
         client, meter = self._connection()
         return client.complete(request, meter, again=again)
 
@@ -172,6 +202,8 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
         return EvalResult(output.score, explanation), None
 
     def _default_model(self) -> str:
+        if self._line is not None:
+            return self._line.default_model
         return (self._config or get_config()).llm_judge.default_model
 
     def _connection(self) -> tuple[JudgeClient, UsageMeter]:
@@ -214,80 +246,14 @@ def _shared_clients() -> Any:
     return importlib.import_module("amp_evaluation.judge.shared")
 
 
+def _takes(function: Callable[..., Any], *args: Any) -> bool:
+    try:
+        inspect.signature(function).bind(*args)
+    except TypeError:
+        return False
+    return True
+
+
 def _asks_for_response(kind: type) -> bool:
     """A class below the base says itself whether a response is needed."""
     return any("_requires_response_output" in vars(base) for base in kind.__mro__ if base is not LLMAsJudgeEvaluator)
-
-
-class FunctionLLMJudge(FunctionEvaluator, LLMAsJudgeEvaluator):
-    """A judge made of a function that gives the prompt: what `@llm_judge` makes.
-
-    The function's parameters are those of `@evaluator`; model, temperature, max_tokens and max_retries are the judge's
-    own settings and can't be names of the function's.
-    """
-
-    _judge_settings: ClassVar[tuple[str, ...]] = ("model", "temperature", "max_tokens", "max_retries")
-    _reserved: ClassVar[frozenset[str]] = RESERVED | frozenset(_judge_settings)
-
-    def evaluate(self, *args: Any, **kwargs: Any) -> EvalResult:
-        return LLMAsJudgeEvaluator.evaluate(self, *args, **kwargs)
-
-    def build_prompt(self, *args: Any, **kwargs: Any) -> str | None:
-        """Call the function on one item, with its settings."""
-        return cast("str | None", FunctionEvaluator.evaluate(self, *args, **kwargs))
-
-    def _hinted(self) -> Callable[..., Any]:
-        return self.func
-
-    @property
-    def info(self) -> EvaluatorInfo:
-        """What a catalogue says of it: the judge's settings, then the function's."""
-        info = super().info
-        info.config_schema = [self._params[key].to_schema() for key in self._judge_settings] + info.config_schema
-        return info
-
-    def with_config(self, **config: Any) -> Self:
-        made = super().with_config(**config)
-        made._client = made._meter = made._config = None  # the original's share stays the original's
-        return made
-
-    def _take(self, config: dict[str, Any]) -> None:
-        own = {key: config[key] for key in self._judge_settings if key in config}
-        super()._take({key: value for key, value in config.items() if key not in own})
-        for key, value in own.items():
-            setattr(self, key, value)
-
-
-def llm_judge(
-    name: str | Callable[..., Any] | None = None,
-    description: str | None = None,
-    tags: Sequence[str] | None = None,
-    version: str | None = None,
-    aggregations: Sequence[Any] | None = None,
-    *,
-    evaluates_failed_runs: bool = False,
-    **settings: Any,
-) -> Any:
-    """Make a judge of a function that returns its prompt:
-
-        @llm_judge(model="openai/gpt-4o")
-        def polite(trace: Trace, language: str = Param(default="English")) -> str:
-            return f"Is this reply polite by the habits of {language} speakers? {trace.output}"
-
-    Also without parentheses. `settings` are model, temperature, max_tokens, max_retries, and the function's own.
-    """
-
-    def decorate(func: Callable[..., Any]) -> FunctionLLMJudge:
-        given = name if isinstance(name, str) else None
-        return FunctionLLMJudge(
-            func,
-            given,
-            description,
-            tags,
-            version,
-            aggregations,
-            evaluates_failed_runs=evaluates_failed_runs,
-            **settings,
-        )
-
-    return decorate(name) if callable(name) else decorate

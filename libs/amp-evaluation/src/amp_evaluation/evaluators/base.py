@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._function import FunctionEvaluator
-from amp_evaluation.evaluators._llm_judge import FunctionLLMJudge, JudgeOutput, LLMAsJudgeEvaluator
+from amp_evaluation.evaluators._function_judge import FunctionLLMJudge
+from amp_evaluation.evaluators._llm_judge import JudgeOutput, LLMAsJudgeEvaluator
 from amp_evaluation.evaluators.params import Param
 from amp_evaluation.models import EvalMode, EvaluationLevel
 

@@ -7,18 +7,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amp_evaluation.aggregators import Aggregation
 from amp_evaluation.errors import ConfigError
+from amp_evaluation.evaluators._asked_models import AskedModels
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._items import EvaluationItem
 from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
 from amp_evaluation.evaluators._outcome import error_text
 from amp_evaluation.isolation.protocol import Failed, Level, Loaded, Prompted, Scored, Unreadable
 from amp_evaluation.isolation.sandbox import Answer, Remote, Sandbox
-from amp_evaluation.models import EvalMode, EvalResult, EvaluationLevel, EvaluatorInfo, EvaluatorScore, TaskContext
+from amp_evaluation.models import (
+    EvalMode,
+    EvalResult,
+    EvaluationLevel,
+    EvaluatorInfo,
+    EvaluatorReport,
+    EvaluatorScore,
+    TaskContext,
+)
 from amp_evaluation.trace.models import Trace
+
+if TYPE_CHECKING:
+    from amp_evaluation.config import Config
 
 __all__ = ["code_evaluator", "template_judge"]
 
@@ -93,6 +105,7 @@ class _CodeProxy(BaseEvaluator):
     def __init__(self, remote: Remote) -> None:
         super().__init__()
         self._remote = remote
+        self._models = AskedModels()
         _describe(self, remote.name, remote.info)
 
     def evaluate(self, trace: Trace) -> EvalResult:
@@ -108,7 +121,14 @@ class _CodeProxy(BaseEvaluator):
         return _info(self, self._remote.info)
 
     def _score_item(self, trace: Trace, item: EvaluationItem, task: Any = None) -> EvaluatorScore:
-        return _score(_result(self._remote.ask(trace, item.target, task)), trace, item, task)
+        return _score(_result(self._remote.ask(trace, item.target, task, self._models)), trace, item, task)
+
+    def _begin_run(self, config: Config) -> None:
+        super()._begin_run(config)
+        self._models.begin(config)
+
+    def _end_run(self) -> EvaluatorReport:
+        return self._models.end(self.name, super()._end_run())
 
 
 class _BuiltItem(EvaluationItem):
@@ -128,6 +148,7 @@ class _PromptProxy(LLMAsJudgeEvaluator):
         self.name = remote.name  # before the settings are checked: their errors name the evaluator
         super().__init__(**settings)
         self._remote = remote
+        self._models = AskedModels()
         _describe(self, remote.name, remote.info)
 
     def build_prompt(self, trace: Trace) -> str:
@@ -150,7 +171,7 @@ class _PromptProxy(LLMAsJudgeEvaluator):
 
     def _built(self, trace: Trace, item: EvaluationItem, task: Any) -> _BuiltItem:
         built = _BuiltItem(*item)
-        built.answer = self._remote.ask(trace, item.target, task)
+        built.answer = self._remote.ask(trace, item.target, task, self._models)
         return built
 
     def _score_item(self, trace: Trace, item: EvaluationItem, task: Any = None) -> EvaluatorScore:
@@ -163,6 +184,13 @@ class _PromptProxy(LLMAsJudgeEvaluator):
             result = EvalResult.skip(error_text(error))
         return _score(result, trace, item, task)
 
+    def _begin_run(self, config: Config) -> None:
+        super()._begin_run(config)
+        self._models.begin(config)
+
+    def _end_run(self) -> EvaluatorReport:
+        return self._models.end(self.name, super()._end_run())
+
     def _judged(self, answer: Answer) -> EvalResult:
         return self._judge_prompt(answer.text) if isinstance(answer, Prompted) else _result(answer)
 
@@ -171,7 +199,7 @@ class _CodeJudgeProxy(_PromptProxy):
     """A judge that also has a reader of replies of its own, in the child."""
 
     def _parse_and_validate(self, content: str) -> tuple[EvalResult | None, str | None]:
-        answer = self._remote.read(content)
+        answer = self._remote.read(content, self._models)
         if isinstance(answer, Unreadable):
             return None, answer.reason
         return _result(answer), None
@@ -188,7 +216,8 @@ class _TemplateProxy(_PromptProxy):
     def _built(self, trace: Trace, item: EvaluationItem, task: Any) -> _BuiltItem:
         if self.defect is None:
             ready = self._before_asking(item.target, task)
-            answer = self._remote.ask(trace, item.target, task) if ready is None else _as_answer(ready)
+            ask = self._remote.ask
+            answer = ask(trace, item.target, task, self._models) if ready is None else _as_answer(ready)
         else:
             answer = Failed(reason=self.defect)
         built = _BuiltItem(*item)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from amp_evaluation.evaluators._function import FunctionEvaluator
-from amp_evaluation.evaluators._llm_judge import llm_judge
+from amp_evaluation.evaluators._function_judge import llm_judge
 
 __all__ = ["evaluator", "llm_judge"]
 

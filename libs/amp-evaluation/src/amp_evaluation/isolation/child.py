@@ -12,12 +12,15 @@ import os
 import pickle
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
+from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
 from amp_evaluation.evaluators._outcome import error_text
 from amp_evaluation.isolation import protocol
 from amp_evaluation.isolation.confine import die_with, limit_resources, lock_in
+from amp_evaluation.isolation.line import JobLine
 from amp_evaluation.isolation.loading import LoadedEvaluator, SourceError, load
 from amp_evaluation.isolation.packing import unpack_trace
 from amp_evaluation.isolation.protocol import (
@@ -48,14 +51,16 @@ def main(argv: Sequence[str]) -> None:
     with socket.socket(fileno=descriptor) as channel:
         os.set_inheritable(descriptor, False)
         protocol.send(channel, protocol.encode_reply(Ready(landlock_abi=abi)))
-        serve(channel, Evaluators(memory))
+        LLMAsJudgeEvaluator._line = line = JobLine(channel)
+        serve(channel, Evaluators(memory), line)
 
 
-def serve(channel: socket.socket, evaluators: Evaluators) -> None:
-    """Answer requests until the other side goes."""
+def serve(channel: socket.socket, evaluators: Evaluators, line: JobLine | None = None) -> None:
+    """Answer requests until the other side goes; `line` is open meanwhile."""
     own = os.getpid()
+    line = line or JobLine(channel)
     while (body := protocol.receive(channel)) is not None:
-        reply = evaluators.answer(body)
+        reply = evaluators.answer(body, line)
         if os.getpid() != own:  # user code forked and both copies came back here
             os._exit(0)
         channel.setblocking(True)  # user code may have played with every descriptor it found
@@ -78,12 +83,13 @@ class Evaluators:
         self._loaded: dict[int, LoadedEvaluator] = {}
         self._trace: Trace | None = None
 
-    def answer(self, body: bytes) -> Reply:
+    def answer(self, body: bytes, line: JobLine | None = None) -> Reply:
         """The reply to one request. Whatever user code raises is a reply, `sys.exit()` too."""
         try:
             sys.setrecursionlimit(RECURSION_LIMIT)
             request: Request = pickle.loads(body)
-            return _HANDLERS[type(request)](self, request)
+            with _opened(line, request):
+                return _HANDLERS[type(request)](self, request)
         except MemoryError:
             gc.collect()
             return Failed(reason="MemoryError: it needs more memory than AMP_CODE_EVALUATOR_MEMORY_MB allows")
@@ -117,6 +123,19 @@ class Evaluators:
 
     def read(self, request: ReadRequest) -> Reply:
         return self._loaded[request.index].read(request.content)
+
+
+@contextmanager
+def _opened(line: JobLine | None, request: Request) -> Iterator[None]:
+    """The way to the models is open while an item is evaluated, or a reply is read."""
+    if line is None or not isinstance(request, AskRequest | ReadRequest):
+        yield
+        return
+    line.default_model, line.is_open = request.default_model, True
+    try:
+        yield
+    finally:
+        line.is_open = False
 
 
 _HANDLERS: dict[type, Callable[[Evaluators, Any], Reply]] = {

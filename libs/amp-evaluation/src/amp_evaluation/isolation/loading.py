@@ -174,20 +174,26 @@ def _aggregations(made: BaseEvaluator, warnings: list[str]) -> list[AggregationS
 
 
 def _judge_settings(made: BaseEvaluator) -> JudgeSettings | None:
-    """How the job asks the model; None for an evaluator that asks none, or does it itself."""
-    if not isinstance(made, LLMAsJudgeEvaluator):
+    """How the job asks the model; None for an evaluator that asks none, or goes on when it has been answered."""
+    if not isinstance(made, LLMAsJudgeEvaluator) or made._asks_in_its_own_way():
         return None
     kind = type(made)
-    if kind._call_llm_with_retry is not LLMAsJudgeEvaluator._call_llm_with_retry:
-        return None
-    made._default_model = lambda: ""  # type: ignore[method-assign]  # the job's settings are not known here
     return JudgeSettings(
-        model=str(made.model),
+        model=_named_model(made),
         temperature=float(made.temperature),
         max_tokens=int(made.max_tokens),
         max_retries=int(made.max_retries),
         reads_replies=kind._parse_and_validate is not LLMAsJudgeEvaluator._parse_and_validate,
     )
+
+
+def _named_model(made: LLMAsJudgeEvaluator) -> str:
+    """The model that the config or the class names; the default one is the job's to choose, and not known here."""
+    vars(made)["_default_model"] = str
+    try:
+        return str(made.model)
+    finally:
+        del vars(made)["_default_model"]
 
 
 class _CodeEvaluator:

@@ -44,6 +44,8 @@ class AskRequest:
     item: str | int | None
     """An agent span's id, the position of an LLM call, or None for the trace."""
     task: Any = None
+    default_model: str = ""
+    """What a judge asks that names no model of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,9 +54,26 @@ class ReadRequest:
 
     index: int
     content: str
+    default_model: str = ""
 
 
-Request = LoadRequest | AskRequest | ReadRequest
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelReplied:
+    """What a model said to `Asking`."""
+
+    content: str
+    cut_off: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelFailed:
+    """Why `Asking` got no reply. `may_ask_again`: the model answered, but with nothing that can be used."""
+
+    reason: str
+    may_ask_again: bool = False
+
+
+Request = LoadRequest | AskRequest | ReadRequest | ModelReplied | ModelFailed
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +141,17 @@ class Prompted(msgspec.Struct, frozen=True, kw_only=True, tag="prompted"):
     text: str | None
 
 
+class Asking(msgspec.Struct, frozen=True, kw_only=True, tag="asking"):
+    """User code wants a model's reply before it goes on; answered by `ModelReplied` or `ModelFailed`."""
+
+    model: str
+    """Empty: the default one."""
+    prompt: str
+    temperature: float
+    max_tokens: int
+    again: bool
+
+
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True, tag="unreadable"):
     """The judge's own reader found no score in a model's reply."""
 
@@ -134,7 +164,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     reason: str
 
 
-Reply = Ready | Loaded | Refused | Scored | Prompted | Unreadable | Failed
+Reply = Ready | Loaded | Refused | Scored | Prompted | Asking | Unreadable | Failed
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)

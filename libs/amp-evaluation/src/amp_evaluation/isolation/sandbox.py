@@ -14,8 +14,10 @@ from typing import Any
 from amp_evaluation.errors import ConfigError
 from amp_evaluation.isolation._process import ChildLost, ChildProcess
 from amp_evaluation.isolation.confine import LOAD_ALLOWANCE_BYTES, hide_memory
+from amp_evaluation.isolation.models import Models, NoModels
 from amp_evaluation.isolation.packing import pack_trace
 from amp_evaluation.isolation.protocol import (
+    Asking,
     AskRequest,
     Failed,
     Kind,
@@ -42,6 +44,11 @@ LOAD_LIMIT_S = 60.0  # imports of one source; apart from the limit of an item
 MAX_LOSSES_IN_A_ROW = 3
 RESIDENT_SLACK_BYTES = 256 << 20  # code of libraries that is paged in while it is used
 
+MAX_QUESTIONS = 100  # to models, for one item: user code in a loop must not spend without a bound
+
+NO_MODELS = NoModels()
+
+Target = Trace | AgentTrace | LLMSpan
 Answer = Scored | Prompted | Failed | Unreadable
 
 
@@ -180,21 +187,41 @@ class Sandbox:
                 "other processes' environments among them"
             )
 
-    def ask(self, index: int, trace: Trace, item: str | int | None, task: Any) -> Reply:
+    def ask(self, index: int, trace: Trace, item: str | int | None, task: Any, models: Models) -> Reply:
         """One item's answer. Raises ChildLost."""
         with self._lock:
             child = self._running_child()
             known = self._sent is not None and self._sent() is trace
             packed = None if known else pack_trace(trace)
-            reply = self._call(child, AskRequest(index=index, trace=packed, item=item, task=task))
+            default = models.default_model
+            request = AskRequest(index=index, trace=packed, item=item, task=task, default_model=default)
+            reply = self._talk(child, request, models)
             if not known:
                 self._sent = weakref.ref(trace)
             return reply
 
-    def read(self, index: int, content: str) -> Reply:
+    def read(self, index: int, content: str, models: Models) -> Reply:
         """What a judge with a reader of its own makes of a model's reply. Raises ChildLost."""
         with self._lock:
-            return self._call(self._running_child(), ReadRequest(index=index, content=content))
+            request = ReadRequest(index=index, content=content, default_model=models.default_model)
+            return self._talk(self._running_child(), request, models)
+
+    def _talk(self, child: ChildProcess, request: Request, models: Models) -> Reply:
+        """The reply to a request, after what the child asks models meanwhile. Their time is not the child's."""
+        reply = self._call(child, request)
+        asked = 0
+        while isinstance(reply, Asking):
+            asked += 1
+            if asked > MAX_QUESTIONS:
+                child.kill()
+                raise ChildLost(f"it asked models more than {MAX_QUESTIONS} times for one item")
+            try:
+                answer = models.answer(reply)
+            except BaseException:
+                child.kill()  # it waits for an answer, and would take the next request for it
+                raise
+            reply = self._call(child, answer)
+        return reply
 
     def _call(self, child: ChildProcess, request: Request) -> Reply:
         body = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
@@ -214,22 +241,22 @@ class Remote:
     """Why it is asked nothing any more."""
     losses_in_a_row: int = field(default=0, init=False)
 
-    def ask(self, trace: Trace, target: Trace | AgentTrace | LLMSpan, task: Any = None) -> Answer:
+    def ask(self, trace: Trace, target: Target, task: Any = None, models: Models = NO_MODELS) -> Answer:
         """The answer for one item of a trace; what went wrong is an answer too."""
         if self.stopped is not None:
             return Failed(reason=self.stopped)
         try:
-            reply = self.sandbox.ask(self.index, trace, _place(trace, target), task)
+            reply = self.sandbox.ask(self.index, trace, _place(trace, target), task, models)
         except (ChildLost, ConfigError) as error:
             return self._lost(error)
         self.losses_in_a_row = 0
         return _answer(reply)
 
-    def read(self, content: str) -> Answer:
+    def read(self, content: str, models: Models = NO_MODELS) -> Answer:
         if self.stopped is not None:
             return Failed(reason=self.stopped)
         try:
-            reply = self.sandbox.read(self.index, content)
+            reply = self.sandbox.read(self.index, content, models)
         except (ChildLost, ConfigError) as error:
             return self._lost(error)
         self.losses_in_a_row = 0
@@ -254,7 +281,7 @@ def _answer(reply: Reply) -> Answer:
     return Failed(reason="the evaluator's process gave no sensible answer")
 
 
-def _place(trace: Trace, target: Trace | AgentTrace | LLMSpan) -> str | int | None:
+def _place(trace: Trace, target: Target) -> str | int | None:
     """Where the child finds this item in its own copy of the trace."""
     if isinstance(target, AgentTrace):
         return target.agent_id

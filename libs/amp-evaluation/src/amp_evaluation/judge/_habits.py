@@ -1,4 +1,4 @@
-"""What a run learns about one model: which parameters it takes, under which names."""
+"""A question to a model and its reply; and what a run learns of a model: which parameters it takes, and their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from amp_evaluation.judge.faults import ParameterRefusedError
 from amp_evaluation.judge.gateway import PROVIDERS
 
-__all__ = ["ModelHabits", "Request"]
+__all__ = ["JudgeReply", "ModelHabits", "Request"]
 
 JSON_OBJECT = {"type": "json_object"}
 MAX_TOKEN_REFUSALS = 3  # a model that refuses every name of the token limit gets none
@@ -24,6 +24,14 @@ class Request:
     prompt: str
     temperature: float = 0.0
     max_tokens: int = 1024
+
+
+@dataclass(frozen=True)
+class JudgeReply:
+    """What a model said; `cut_off` when its token limit ended it."""
+
+    content: str
+    cut_off: bool = False
 
 
 def _plain_limit(limit: int) -> dict[str, Any]:

@@ -15,13 +15,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from amp_evaluation._pool import released_slot
 from amp_evaluation._retry import RetryPolicy
 from amp_evaluation.errors import TransientError
-from amp_evaluation.judge._habits import ModelHabits, Request
+from amp_evaluation.judge._habits import JudgeReply, ModelHabits, Request
 from amp_evaluation.judge._health import Health, Throttle
 from amp_evaluation.judge._loop import run_on_loop
 from amp_evaluation.judge.faults import (
@@ -44,14 +43,6 @@ log = logging.getLogger("amp_evaluation.judge")
 CLOSE_TIMEOUT_S = 2.0
 ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 NOT_INSTALLED = "the judge client is not installed: pip install 'amp-evaluation[any-llm]'"
-
-
-@dataclass(frozen=True)
-class JudgeReply:
-    """What a model said; `cut_off` when its token limit ended it."""
-
-    content: str
-    cut_off: bool = False
 
 
 class _Peer:

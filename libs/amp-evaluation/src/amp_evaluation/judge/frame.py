@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amp_evaluation.judge.fence import MAX_PROMPT_CHARS, sendable
 
-__all__ = ["framed", "with_correction"]
+__all__ = ["HEAD", "framed", "with_correction"]
 
 HEAD = """\
 You are a judge. Below are a criterion and recorded material to apply it to.

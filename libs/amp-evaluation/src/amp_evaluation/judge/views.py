@@ -18,12 +18,13 @@ from typing import Any, TypeVar
 
 from amp_evaluation.judge.fence import as_json, fence, insert, parts_of
 
-__all__ = ["built", "noted", "sealed", "view"]
+__all__ = ["built", "noted", "sealed", "unfenced", "view"]
 
 PLAIN_FIELDS = frozenset({"trace_id", "span_id", "parent_span_id", "agent_id", "llm_span_id"})
 MIN_SEALED_CHARS = 12  # shorter texts are names and words, which the author's own sentences hold too
 
 _PLAIN_ID = re.compile(r"[\w.:-]{0,64}", re.ASCII)
+_MARK = re.compile(r"</?untrusted id=[0-9a-f]{12}>")
 _CONVERTED = re.compile(r"%(?!s)")  # `%r` asks the text itself, `%.10s` would cut a fence
 
 T = TypeVar("T")
@@ -64,6 +65,14 @@ def sealed(prompt: str) -> str:
                 prompt = "".join(parts)
                 bare = _outside(prompt)
     return prompt
+
+
+def unfenced(value: T) -> T:
+    """A result whose explanation took judged text over: people read it, without the marks."""
+    said = getattr(value, "explanation", None)
+    if isinstance(said, str):
+        value.explanation = "".join(_MARK.split(said))  # type: ignore[attr-defined]  # a result can be changed
+    return value
 
 
 def _forms(text: str) -> Iterable[str]:
