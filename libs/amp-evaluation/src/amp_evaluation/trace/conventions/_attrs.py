@@ -13,6 +13,7 @@ from amp_evaluation.trace.conventions._shapes import Shape, shape_of
 from amp_evaluation.trace.conventions._values import json_text, structured
 
 Rows = dict[int, dict[str, Any]]
+RawRow = tuple[tuple[str, ...], tuple[Any, ...]]
 Memo = dict[Any, Any]
 """Messages of one trace by the bytes they were made from: histories repeat, and each message is decoded once."""
 
@@ -90,19 +91,20 @@ class Attrs:
         value = getattr(amp, side) if amp is not None else None
         return items_of(value) if isinstance(value, msgspec.Raw) and value else None
 
-    def raw_rows(self, prefix: str) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+    def raw_rows(self, prefix: str) -> list[RawRow]:
         """Flat keys `PREFIX.N.rest`: for each N, in order, the rests and their values, which may be undecoded."""
         if self.shared is not None and prefix == HISTORY:
-            yield from rows_in(self.raw, prefix).values()
-            return
+            return list(rows_in(self.raw, prefix).values())
         rows = self.shape.rows.get(prefix)
         if rows is None:
-            return
+            return []
         values = self._values
         if values is None:
             values = self._values = list(self._shaped.values())
-        for row in rows.values():
-            yield row.rests, row.values(values)
+        return [
+            (row.rests, tuple(values[row.start : row.stop]) if row.stop else row.values(values))
+            for row in rows.values()
+        ]
 
     def rows(self, prefix: str) -> list[dict[str, Any]]:
         """The same as {rest: value}, decoded."""
@@ -133,7 +135,7 @@ def rows_of(row: dict[str, Any], prefix: str) -> Rows:
     return dict(sorted(found.items()))
 
 
-def rows_in(attributes: dict[str, Any], prefix: str) -> dict[int, tuple[tuple[str, ...], tuple[Any, ...]]]:
+def rows_in(attributes: dict[str, Any], prefix: str) -> dict[int, RawRow]:
     """The rows of these attributes by number, without keeping their shape."""
     values = list(attributes.values())
     rows = Shape(tuple(attributes)).rows.get(prefix, {})
@@ -145,8 +147,9 @@ def plain_row(rests: tuple[str, ...], values: tuple[Any, ...]) -> dict[str, Any]
     return dict(zip(rests, map(plain, values), strict=True))
 
 
-def row_key(rests: tuple[str, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+def row_key(row: RawRow) -> tuple[Any, ...]:
     """What a row says, for comparing: its bytes where it is undecoded. Not hashable when it holds objects."""
+    rests, values = row
     if type(values[0]) is msgspec.Raw:
         return rests, *[bytes(value) if type(value) is msgspec.Raw else value for value in values]
-    return rests, values
+    return row

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from amp_evaluation.trace._spans import Message, RetrievedDoc, TokenUsage, ToolDefinition
-from amp_evaluation.trace.conventions._attrs import Attrs, Memo, plain_row, row_key, rows_in, rows_of
+from amp_evaluation.trace.conventions._attrs import Attrs, Memo, RawRow, plain_row, row_key, rows_in, rows_of
 from amp_evaluation.trace.conventions._facts import (
     Convention,
     Kind,
@@ -19,8 +19,9 @@ from amp_evaluation.trace.conventions._facts import (
     tool_definitions,
     usage_of,
 )
+from amp_evaluation.trace.conventions._flat import usual_message
 from amp_evaluation.trace.conventions._history import HISTORY
-from amp_evaluation.trace.conventions._messages import decode_message, decode_plain, messages_of
+from amp_evaluation.trace.conventions._messages import decode_message, messages_of
 from amp_evaluation.trace.conventions._values import json_text, printed, structured
 
 KINDS = {
@@ -85,18 +86,17 @@ def _messages(a: Attrs, prefix: str, default: str) -> list[Message]:
     return _of_rows(a.memo, a.raw_rows(prefix), default)
 
 
-def _of_rows(memo: Memo, rows: Iterable[tuple[tuple[str, ...], tuple[Any, ...]]], default: str) -> list[Message]:
+def _of_rows(memo: Memo, rows: Iterable[RawRow], default: str) -> list[Message]:
     found: list[Message] = []
     for row in rows:
-        key = row_key(*row)
+        key = row_key(row)
         try:
             known = memo.get(key)
         except TypeError:  # a row that holds objects
             found += _message(plain_row(*row), default)
             continue
         if known is None:
-            made = decode_plain(*row[1]) if row[0] == _PLAIN_PAIR else None
-            known = memo[key] = made or _message(plain_row(*row), default)
+            known = memo[key] = usual_message(*row) or _message(plain_row(*row), default)
         found += known
     return found
 
@@ -117,7 +117,6 @@ def _message(item: dict[str, Any], default: str) -> list[Message]:
     return decode_message({"content": "", **made}, default)
 
 
-_PLAIN_PAIR = ("role", "content")
 _PLAIN_ROW = frozenset({"role", "content", "tool_call_id", "name"})
 
 
