@@ -61,7 +61,15 @@ from amp_evaluation._oauth import (
     split_url,
 )
 from amp_evaluation._outputs import write_outputs
-from amp_evaluation._peer_check import PeerCheck, check_judges, check_publisher, check_token, check_traces, table_lines
+from amp_evaluation._peer_check import (
+    PeerCheck,
+    check_judges,
+    check_publisher,
+    check_token,
+    check_traces,
+    table_lines,
+    untried,
+)
 from amp_evaluation._preview import evaluator_lines, example_trace, prompt_lines
 from amp_evaluation._publish_plan import PublishPlan
 from amp_evaluation._publisher import post_scores
@@ -754,18 +762,36 @@ def check_peers(job: Job, out: TextIO) -> int:
 def peer_checks(job: Job) -> Iterator[PeerCheck]:
     config, tokens = job.config, job.tokens
     if tokens is not None:
-        yield check_token(tokens)
-        if config.traces.url is not None:
-            agent = config.sdk.agent
-            query = {name: getattr(agent, name) for name in ("organization", "project", "agent", "environment")}
-            query |= {"startTime": format_rfc3339(config.window.start), "endTime": format_rfc3339(config.window.end)}
-            with closing(HttpClient(TRACES_API, config.traces.url, retry=job.retry)) as client:
-                yield check_traces(client, query, tokens)
-        if config.publisher.url is not None:
-            with closing(HttpClient(PUBLISHER, config.publisher.url, retry=job.retry)) as client:
-                yield check_publisher(client, scores_path(config), tokens)
-    models = {judge.model for judge in job.evaluators if isinstance(judge, LLMAsJudgeEvaluator)}
-    yield from check_judges(sorted(models), config.sdk)
+        token = check_token(tokens)
+        yield token
+        asked = ((TRACES_API, config.traces.url, ask_traces), (PUBLISHER, config.publisher.url, ask_publisher))
+        for role, url, check in asked:
+            if url is not None:
+                yield check(HttpClient(role, url, retry=job.retry), config, tokens) if token.passed else untried(role)
+    yield from check_judges(sorted(judge_models(job.monitor.evaluators)), config.sdk)
+
+
+def ask_traces(client: HttpClient, config: JobConfig, tokens: OAuth2TokenManager) -> PeerCheck:
+    with closing(client):
+        return check_traces(client, page_query(config), tokens)
+
+
+def ask_publisher(client: HttpClient, config: JobConfig, tokens: OAuth2TokenManager) -> PeerCheck:
+    with closing(client):
+        return check_publisher(client, scores_path(config), tokens)
+
+
+def page_query(config: JobConfig) -> dict[str, str]:
+    """What names the monitored agent and the window in a request for traces."""
+    agent = config.sdk.agent
+    named = {name: getattr(agent, name) for name in ("organization", "project", "agent", "environment")}
+    return named | {"startTime": format_rfc3339(config.window.start), "endTime": format_rfc3339(config.window.end)}
+
+
+def judge_models(evaluators: Iterable[BaseEvaluator]) -> set[str]:
+    """The models that the run will ask: a judge whose template is broken asks none."""
+    judges = [e for e in evaluators if isinstance(e, LLMAsJudgeEvaluator) and not getattr(e, "defect", None)]
+    return {judge.model for judge in judges}
 
 
 # --- main -------------------------------------------------------------------------------------------------------------

@@ -1231,10 +1231,41 @@ def test_a_check_says_which_peer_fails_and_what_to_do(platform: Platform) -> Non
     assert platform.naps == []
 
 
+def test_a_check_without_a_token_asks_nobody_for_whom_it_is_needed(platform: Platform) -> None:
+    code, text = printed(platform, "--check", env={"IDP_CLIENT_SECRET": "wrong-secret"})
+    assert code == 1
+    assert re.search("identity provider +FAIL +.*invalid_client", text)
+    for role in ("traces API", "publisher"):
+        assert re.search(rf"{role} +FAIL +not tried without a token\n +→ mend the identity provider first", text)
+    assert not platform.pages
+    assert not platform.requests("publisher")
+    assert len(platform.requests("idp")) <= 3  # the three ways to show one secret
+    assert "wrong-secret" not in text
+
+
+@pytest.mark.parametrize("model", ["openai/m-1", "m-1"])
+def test_a_check_says_of_a_judge_that_fails_what_is_its_own_to_mend(platform: Platform, model: str) -> None:
+    platform.servers["model"].close()
+    rules = [judge("own", "Judge {trace.output}") | {"config": {"model": model}}]
+    code, text = printed(platform, "--check", evaluators=rules, env=gateway(platform))
+    assert code == 1
+    assert re.search(f"judge {model} +FAIL", text)
+    assert "check the model's name, and LLM_API_BASE and LLM_API_KEY" in text
+
+
+def test_a_check_asks_only_models_that_the_run_will_ask(platform: Platform) -> None:
+    compared = {"identifier": "semantic_similarity", "displayName": "Same", "config": {"model": "openai/never-asked"}}
+    rules = [LATENCY, compared, judge("own", "Judge {contxt}")]
+    assert printed(platform, "--check", evaluators=rules, env=gateway(platform))[0] == 0
+    assert not platform.requests("model")
+
+
 def test_a_check_of_files_has_no_peer_to_try(platform: Platform, tmp_path: Path) -> None:
     (tmp_path / "traces.json").write_text('{"traces": []}')
     flags = {"traces_api_endpoint": f"file:{tmp_path / 'traces.json'}", "publisher_endpoint": f"file:{tmp_path / 's'}"}
-    assert printed(platform, "--check", **flags)[0] == 0
+    code, text = printed(platform, "--check", **flags)
+    assert code == 0
+    assert "no peer to try" in text
     assert not sent_anything(platform)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amp_evaluation._oauth import IDENTITY_PROVIDER
 from amp_evaluation.errors import AmpEvaluationError, PeerError, RefusedError, TransientError
 from amp_evaluation.http import HttpClient, RetryPolicy, TokenProvider
 from amp_evaluation.judge._habits import Request
@@ -17,12 +18,11 @@ from amp_evaluation.trace._wire import decode_page
 if TYPE_CHECKING:
     from amp_evaluation.config import Config
 
-__all__ = ["PeerCheck", "check_judges", "check_publisher", "check_token", "check_traces", "table_lines"]
+__all__ = ["PeerCheck", "check_judges", "check_publisher", "check_token", "check_traces", "table_lines", "untried"]
 
 ONE_TRY = RetryPolicy(delays=())
 EMPTY_BODY = b'{"individualScores":[],"aggregatedScores":[]}'
 """A publisher refuses it with 400 after it has accepted the token: reached, and nothing is stored."""
-
 
 QUESTION = "Reply with the word yes."
 ANSWER_TOKENS = 16
@@ -32,9 +32,10 @@ ADVICE: dict[int | None, str] = {
     400: "check the flags that name the monitored agent",
     401: "check IDP_CLIENT_ID, IDP_CLIENT_SECRET and which audience the token is for",
     403: "the client lacks the rights for this: ask the platform's operator",
-    404: "check the address and the ids of monitor and run",
+    404: "the address is there, what it was asked for isn't",
     429: "it asks for patience: try again later",
 }
+MEND_FIRST = f"mend the {IDENTITY_PROVIDER} first"
 TRY_LATER = "its own fault, or a proxy's: try again later, then ask its operator"
 
 
@@ -50,7 +51,7 @@ class PeerCheck:
 
 def check_token(tokens: TokenProvider) -> PeerCheck:
     """One access token from the identity provider."""
-    return _tried("identity provider", lambda: (tokens(), "a token was given")[1], "check IDP_TOKEN_URL")
+    return _tried(IDENTITY_PROVIDER, lambda: (tokens(), "a token was given")[1], "check IDP_TOKEN_URL")
 
 
 def check_traces(client: HttpClient, query: Mapping[str, str], tokens: TokenProvider) -> PeerCheck:
@@ -84,8 +85,14 @@ def check_publisher(client: HttpClient, path: str, tokens: TokenProvider) -> Pee
 
 def check_judges(models: Iterable[str], config: Config) -> Iterator[PeerCheck]:
     """One tiny question to each model, by the run's settings."""
+    key = "LLM_API_BASE and LLM_API_KEY" if config.llm_judge.api_base else "its provider's key"
     for model in models:
-        yield _tried(f"judge {model}", _Question(model, config), "check the model's name and its key")
+        yield _tried(f"judge {model}", _Question(model, config), f"check the model's name, and {key}")
+
+
+def untried(role: str) -> PeerCheck:
+    """A peer that is asked with a token, where there is none: the identity provider isn't asked again for it."""
+    return PeerCheck(peer=role, passed=False, detail="not tried without a token", advice=MEND_FIRST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +116,8 @@ def _tried(peer: str, call: Callable[[], str], where: str) -> PeerCheck:
     try:
         return PeerCheck(peer=peer, passed=True, detail=call())
     except PeerError as error:
-        advice = _advice(error, where) if peer.startswith(error.role) else f"mend the {error.role} first"
+        lent = error.role == IDENTITY_PROVIDER != peer  # the token was refused, and then a new one wasn't given
+        advice = MEND_FIRST if lent else _advice(error, where)
         return PeerCheck(peer=peer, passed=False, detail=str(error), advice=advice)
     except AmpEvaluationError as error:
         return PeerCheck(peer=peer, passed=False, detail=str(error), advice=where)
@@ -125,6 +133,8 @@ def _advice(error: PeerError, where: str) -> str:
 def table_lines(checks: Iterable[PeerCheck]) -> Iterator[str]:
     """Peer, pass or FAIL, what was seen, what to do."""
     rows = list(checks)
+    if not rows:
+        yield "no peer to try: traces and scores are files, and no evaluator asks a model"
     width = max((len(row.peer) for row in rows), default=0)
     for row in rows:
         yield f"{row.peer:{width}}  {'pass' if row.passed else 'FAIL'}  {row.detail}"
