@@ -6,7 +6,6 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from amp_evaluation._time import format_rfc3339
 from amp_evaluation.models import NO_SCORE_REASON, EvaluatorScore, EvaluatorSummary, JudgeUsage
@@ -19,7 +18,7 @@ WORST_ITEMS = 5
 MAX_GROUPS = 12
 MIN_TRACES_FOR_INTERVAL = 5  # fewer traces say too little of how traces differ
 MAX_RESAMPLES, MIN_RESAMPLES = 2_000, 200
-DRAWS = 1_000_000  # bounds the work: a large run has a narrow interval that few resamples find as well
+DRAWS = 1_000_000  # a mean: bounds the work: a large run has a narrow interval that few resamples find as well
 SEED = 20_260_115  # fixed, so that the same scores give the same report
 CONFIDENCE = 0.95
 
@@ -167,15 +166,16 @@ def mean_interval(scored: Sequence[EvaluatorScore]) -> Interval | None:
 
 def _resampled_means(traces: Sequence[tuple[float, float]]) -> list[float]:
     """The means of resamples of whole traces, each given as (sum of its scores, number of them); ascending."""
-    # Equal traces are drawn as one weighted value: a rule's scores are often only 0 and 1.
-    weights = Counter(traces)
-    values, cumulated = list(weights), list(accumulate(weights.values()))
+    totals, counts = [total for total, _ in traces], [count for _, count in traces]
     draw = random.Random(SEED).choices
     resamples = max(MIN_RESAMPLES, min(MAX_RESAMPLES, DRAWS // len(traces)))
+    if len(set(counts)) == 1:  # as at trace level: half the work
+        items = sum(counts)
+        return sorted(sum(draw(totals, k=len(totals))) / items for _ in range(resamples))
     means = []
     for _ in range(resamples):
-        drawn = draw(values, cum_weights=cumulated, k=len(traces))
-        means.append(sum(total for total, _ in drawn) / sum(count for _, count in drawn))
+        drawn = draw(range(len(traces)), k=len(traces))
+        means.append(sum(map(totals.__getitem__, drawn)) / sum(map(counts.__getitem__, drawn)))
     return sorted(means)
 
 
