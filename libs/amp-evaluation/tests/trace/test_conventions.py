@@ -562,3 +562,113 @@ def test_plain_text_values_are_not_opened_where_the_writer_says_so() -> None:
 )
 def test_printed_objects_are_read_and_never_evaluated(text: str, right: Any) -> None:
     assert printed(text) == right
+
+
+def test_events_with_a_body_or_json_content() -> None:
+    events = [
+        {"name": "gen_ai.user.message", "attributes": {"body": {"content": "Q"}}},
+        {"name": "gen_ai.user.message", "attributes": {"content": ""}},
+        {"name": "gen_ai.choice", "attributes": {"message": "A", "finish_reason": "stop"}},
+        {"name": "gen_ai.choice", "attributes": {"event.content": {"message": {"content": "B"}}}},
+    ]
+    sent, got = facts({}, "messages", "reply", events=events)
+    assert sent == [UserMessage("Q")]
+    assert got[0] == AssistantMessage("A")
+
+
+def test_a_tools_arguments_and_result_in_message_events() -> None:
+    details = {
+        "gen_ai.input.messages": json.dumps([parts("assistant", CALL)]),
+        "gen_ai.output.messages": json.dumps(
+            [parts("tool", {"type": "tool_call_response", "id": "c1", "response": "R"})]
+        ),
+    }
+    events = [{"name": "gen_ai.client.inference.operation.details", "attributes": details}]
+    assert facts({}, "arguments", "result", events=events) == [{"a": 1}, "R"]
+    assert facts({}, "arguments", "result", "tool_id", events=[{"name": "exception"}]) == [None, None, None]
+
+
+def test_older_pydantic_ai_calls_hold_their_messages_as_events() -> None:
+    held = [
+        {"event.name": "gen_ai.system.message", "role": "system", "content": "S"},
+        {"event.name": "gen_ai.user.message", "role": "user", "content": "Q"},
+        {"event.name": "gen_ai.choice", "message": {"role": "assistant", "content": "A"}},
+        "x",
+    ]
+    sent, got = facts({"events": json.dumps(held), "gen_ai.operation.name": "chat"}, "messages", "reply")
+    assert (sent, got) == ([SystemMessage("S"), UserMessage("Q")], [AssistantMessage("A")])
+
+
+def test_pydantic_ai_runs_on_from_a_history() -> None:
+    history = [parts("user", "P"), parts("assistant", "A"), parts("user", "Q"), parts("assistant", "B")]
+    attributes = {"pydantic_ai.all_messages": json.dumps(history), "pydantic_ai.new_message_index": 2}
+    assert facts(attributes, "input") == history[2:]
+    assert facts({**attributes, "pydantic_ai.new_message_index": 99}, "input") == history
+    assert facts({"pydantic_ai.all_messages": "[]", "all_messages_events": "x"}, "input") is None
+
+
+@pytest.mark.parametrize(
+    ("attributes", "right"),
+    [
+        ({"gen_ai.output.messages": json.dumps(parts("assistant", "A"))}, [AssistantMessage("A")]),
+        ({"gen_ai.output.messages": "A"}, [AssistantMessage("A")]),
+        ({"llm.choices.0.completion.text": "A", "openinference.span.kind": "LLM"}, [AssistantMessage("A")]),
+        ({"llm.completions.0.content": "A"}, [AssistantMessage("A")]),
+        ({"ai.response.object": '{"x": 1}'}, [AssistantMessage('{"x": 1}')]),
+        ({"langfuse.observation.output": '{"role": "assistant", "content": "A"}'}, [AssistantMessage("A")]),
+        ({"langfuse.observation.output": '[{"role": "assistant", "content": "A"}]'}, [AssistantMessage("A")]),
+        ({"langfuse.observation.output": "A"}, [AssistantMessage("A")]),
+    ],
+)
+def test_replies_in_rarer_shapes(attributes: dict[str, Any], right: list[Any]) -> None:
+    assert facts(attributes, "reply") == right
+
+
+@pytest.mark.parametrize(
+    ("attributes", "right"),
+    [
+        ({"llm.prompts.0.prompt.text": "Q", "openinference.span.kind": "LLM"}, [UserMessage("Q")]),
+        ({"llm.prompts.0.content": "Q"}, [UserMessage("Q")]),
+        ({"ai.prompt": '{"system": "S", "prompt": "Q"}'}, [SystemMessage("S"), UserMessage("Q")]),
+        ({"mlflow.spanInputs": '{"messages": [{"role": "user", "content": "Q"}]}'}, [UserMessage("Q")]),
+        ({"langfuse.observation.input": "Q"}, [UserMessage("Q")]),
+        (
+            {"openinference.span.kind": "LLM", "input.value": '{"messages": [{"role": "user", "content": "Q"}]}'},
+            [UserMessage("Q")],
+        ),
+        (
+            {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.function_call.name": "f"},
+            [AssistantMessage("", [ToolCall("", "f")])],
+        ),
+    ],
+)
+def test_messages_in_rarer_shapes(attributes: dict[str, Any], right: list[Any]) -> None:
+    assert facts(attributes, "messages") == right
+
+
+def test_queries_in_rarer_shapes() -> None:
+    assert facts({"traceloop.span.kind": "retriever", "traceloop.entity.input": '{"query": "q"}'}, "query") == "q"
+    assert facts({"traceloop.span.kind": "retriever", "traceloop.entity.input": "q"}, "query") == "q"
+    assert facts({"mlflow.spanType": "RETRIEVER", "mlflow.spanInputs": '{"x": 1}'}, "query") == '{"x": 1}'
+    assert facts({"openinference.span.kind": "RETRIEVER", "input.value": '{"query": "q"}'}, "query") == "q"
+
+
+def test_tools_that_adk_declares() -> None:
+    declared = {"config": {"tools": [{"function_declarations": [{"name": "f", "description": "d"}]}]}}
+    assert facts({"gcp.vertex.agent.llm_request": json.dumps(declared)}, "tools") == [ToolDefinition("f", "d")]
+    assert facts({"gcp.vertex.agent.llm_request": "{}", "gcp.vertex.agent.llm_response": "{}"}, "tools", "usage") == [
+        None,
+        None,
+    ]
+
+
+def test_several_printed_replies_in_one_text() -> None:
+    text = (
+        "ResponseOutputMessage(id='1', content=[ResponseOutputText(text='A', type='output_text')], role='assistant')\n"
+        "ResponseFunctionToolCall(arguments='{}', call_id='c1', name='f')"
+    )
+    found = facts({"gen_ai.output.messages": json.dumps([parts("assistant", text)])}, "reply")
+    assert [(message.content, [call.name for call in message.tool_calls]) for message in found] == [
+        ("A", []),
+        ("", ["f"]),
+    ]
