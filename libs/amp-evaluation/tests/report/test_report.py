@@ -189,3 +189,18 @@ def test_many_skip_reasons_are_cut_with_a_count(tmp_path: Path) -> None:
     skips = [EvaluatorScore(trace_id="t", skip_reason=f"reason {i}") for i in range(15)]
     page, _ = write_report(tmp_path / "r.html", run_result(summary("S", skips)), title="m")
     assert "for 3 other reasons" in page.read_text(encoding="utf-8")
+
+
+def test_long_texts_are_cut_on_the_page_and_whole_in_the_json(tmp_path: Path) -> None:
+    scores = [scored(1, 0.1, explanation="é" * 1500 + "end")]
+    page, data = write_report(tmp_path / "r.html", run_result(summary("S", scores)), title="m")
+    assert "é" * 1000 + " … (503 more characters in the JSON file)" in page.read_text(encoding="utf-8")
+    assert "é" * 1001 not in page.read_text(encoding="utf-8")
+    assert "é" * 1500 + "end" in data.read_text(encoding="utf-8")
+
+
+def test_a_run_without_a_trace_says_so_first(tmp_path: Path) -> None:
+    run = run_result(summary("S", []))
+    run.traces_evaluated = 0
+    page, _ = write_report(tmp_path / "r.html", run, title="m")
+    assert "no trace was evaluated" in page.read_text(encoding="utf-8")

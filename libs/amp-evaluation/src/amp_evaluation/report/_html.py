@@ -8,6 +8,8 @@ from amp_evaluation.report._figures import BINS, ReportFigures
 
 __all__ = ["render_html"]
 
+MAX_TEXT_CHARS = 1_000
+
 
 def render_html(figures: ReportFigures) -> str:
     """The figures as one HTML document; every text in it is escaped."""
@@ -18,8 +20,14 @@ def render_html(figures: ReportFigures) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(score=_score, percent=_percent, usd=_usd)
+    environment.filters.update(score=_score, percent=_percent, usd=_usd, brief=_brief)
     return environment.get_template("report.html.j2").render(report=figures, bins=BINS)
+
+
+def _brief(text: str) -> str:
+    """A text that may be as long as a model likes; the JSON file has all of it."""
+    left_out = len(text) - MAX_TEXT_CHARS
+    return text if left_out <= 0 else f"{text[:MAX_TEXT_CHARS]} … ({left_out:,} more characters in the JSON file)"
 
 
 def _score(value: float | None) -> str:
