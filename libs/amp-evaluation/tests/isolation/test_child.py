@@ -15,6 +15,7 @@ from amp_evaluation.isolation.child import Evaluators, serve
 from amp_evaluation.isolation.packing import pack_trace, unpack_trace
 from amp_evaluation.isolation.protocol import (
     AskRequest,
+    Broken,
     Failed,
     Loaded,
     LoadRequest,
@@ -96,7 +97,7 @@ def test_an_item_without_a_trace_or_an_evaluator_is_answered_too() -> None:
 
 
 def test_bytes_that_are_no_request_are_answered() -> None:
-    assert isinstance(Evaluators(NoLimits()).answer(b"x"), Failed)
+    assert isinstance(Evaluators(NoLimits()).answer(b"x"), Broken)
 
 
 CLASS = "class E(BaseEvaluator):\n    {}\n    def evaluate(self, t: Trace): ..."

@@ -160,9 +160,9 @@ def test_an_answer_that_nobody_asked_for_is_never_taken_for_another(pause: str) 
         forger, other = load(sandbox, source), load(sandbox)
         forger.ask(Trace("t"), Trace("t"))
         time.sleep(0.5)
-        answer = other.ask(Trace("t"), Trace("t"))
-        assert answer == Failed(reason="the evaluator's process was lost: it spoke without being asked")
-        assert isinstance(other.ask(Trace("t"), Trace("t")), Scored)
+        child = sandbox.child_pid
+        assert other.ask(Trace("t"), Trace("t")) == Scored(score=1.0, passed=True)
+        assert sandbox.child_pid != child  # the one that spoke without being asked has been replaced
 
 
 def test_nonsense_while_a_source_is_loaded_refuses_it() -> None:
@@ -311,3 +311,38 @@ def test_a_child_that_greets_with_something_else_is_not_trusted() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert "did not start: it gave no sensible answer" in done.stdout, done.stderr
+
+
+SABOTAGE = {
+    "a builtin taken away": "import builtins; builtins.len = None",
+    "modules thrown out": "import sys; sys.modules.clear()",
+    "pickle taken away": "import pickle; pickle.loads = None",
+    "a thread that ends the process later": (
+        "import os, threading; threading.Timer(0.05, os._exit, (3,)).start()\n    import time; time.sleep(0.04)"
+    ),
+    "an answer that nobody asked for": (
+        "import os\n    for d in range(3, 9):\n        try: os.write(d, b'x')\n        except OSError: pass"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", SABOTAGE.values(), ids=SABOTAGE.keys())
+def test_what_one_evaluator_leaves_behind_costs_no_other_its_score(body: str) -> None:
+    source = f"def f(trace: Trace):\n    {body}\n    return 1"
+    with Sandbox() as sandbox:
+        bad, good = load(sandbox, source), load(sandbox)
+        for number in range(4):
+            trace = Trace(f"t{number}")
+            bad.ask(trace, trace)
+            assert isinstance(good.ask(trace, trace), Scored)
+        assert good.stopped is None and good.losses_in_a_row == 0
+
+
+def test_what_dies_in_a_fresh_child_too_is_its_own_fault() -> None:
+    with Sandbox() as sandbox:
+        good, bad = load(sandbox), load(sandbox, "import os\ndef f(trace: Trace):\n    os._exit(4)")
+        trace = Trace("t")
+        assert isinstance(good.ask(trace, trace), Scored)
+        lost = bad.ask(trace, trace)
+        assert isinstance(lost, Failed) and "exit code 4" in lost.reason
+        assert (bad.losses_in_a_row, good.losses_in_a_row) == (1, 0)

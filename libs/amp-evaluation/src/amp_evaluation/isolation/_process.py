@@ -40,6 +40,10 @@ class ChildLost(Exception):
     """The child hung, died or talked nonsense; the text says which. It has been killed."""
 
 
+class ChildHung(ChildLost):
+    """It went beyond the bounds of one item, of time or of questions: whose item it was is certain."""
+
+
 class ChildProcess:
     """A fresh interpreter: nothing of the parent's memory, environment or descriptors but its end of a socket."""
 
@@ -131,7 +135,7 @@ class ChildProcess:
         """What happened on the descriptors, which may be nothing. Raises ChildLost beyond the time or the memory."""
         remaining = deadline - time.monotonic()
         if remaining <= 0:  # also for a child that keeps printing
-            raise ChildLost(f"it took longer than {limit_s:g} s")
+            raise ChildHung(f"it took longer than {limit_s:g} s")
         events = self._poll.poll(min(remaining, MEMORY_CHECK_SECONDS) * 1000)
         if not events and self.resident_bytes > self._resident_limit:
             raise ChildLost("it took more memory than AMP_CODE_EVALUATOR_MEMORY_MB allows")

@@ -25,6 +25,7 @@ from amp_evaluation.isolation.loading import LoadedEvaluator, SourceError, load
 from amp_evaluation.isolation.packing import unpack_trace
 from amp_evaluation.isolation.protocol import (
     AskRequest,
+    Broken,
     Failed,
     LoadRequest,
     ReadRequest,
@@ -36,6 +37,7 @@ from amp_evaluation.isolation.protocol import (
 from amp_evaluation.trace.models import AgentTrace, LLMSpan, Trace
 
 RECURSION_LIMIT = 1000  # set again for each item: one that raised it must not take the next one down
+NO_MEMORY = "MemoryError: it needs more memory than AMP_CODE_EVALUATOR_MEMORY_MB allows"
 
 
 def main(argv: Sequence[str]) -> None:
@@ -88,11 +90,18 @@ class Evaluators:
         try:
             sys.setrecursionlimit(RECURSION_LIMIT)
             request: Request = pickle.loads(body)
+            self._take_in(request)
+        except MemoryError:
+            gc.collect()
+            return Failed(reason=NO_MEMORY)
+        except BaseException as error:
+            return Broken(reason=f"it can't read what it is sent: {error_text(error)}")
+        try:
             with _opened(line, request):
                 return _HANDLERS[type(request)](self, request)
         except MemoryError:
             gc.collect()
-            return Failed(reason="MemoryError: it needs more memory than AMP_CODE_EVALUATOR_MEMORY_MB allows")
+            return Failed(reason=NO_MEMORY)
         except SystemExit:
             return Failed(reason="SystemExit: it called exit()")
         except BaseException as error:
@@ -112,10 +121,12 @@ class Evaluators:
         finally:
             self._memory.for_evaluating()
 
-    def ask(self, request: AskRequest) -> Reply:
-        if request.trace is not None:
+    def _take_in(self, request: Request) -> None:
+        if isinstance(request, AskRequest) and request.trace is not None:
             self._trace = None  # let go of the old one before the next is made
             self._trace = unpack_trace(request.trace)
+
+    def ask(self, request: AskRequest) -> Reply:
         if self._trace is None:
             return Failed(reason="the trace did not reach the evaluator's process")
         target = _target(self._trace, request.item)

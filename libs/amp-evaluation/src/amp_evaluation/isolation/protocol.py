@@ -164,7 +164,13 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     reason: str
 
 
-Reply = Ready | Loaded | Refused | Scored | Prompted | Asking | Unreadable | Failed
+class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
+    """The child can't take a request in any more, whoever it is for: user code has changed what all of it needs."""
+
+    reason: str
+
+
+Reply = Ready | Loaded | Refused | Scored | Prompted | Asking | Unreadable | Failed | Broken
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)

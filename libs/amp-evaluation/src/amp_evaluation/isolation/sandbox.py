@@ -7,49 +7,40 @@ import pickle
 import threading
 import time
 import weakref
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from amp_evaluation.errors import ConfigError
-from amp_evaluation.isolation._process import ChildLost, ChildProcess
+from amp_evaluation.isolation._process import ChildHung, ChildLost, ChildProcess
 from amp_evaluation.isolation.confine import LOAD_ALLOWANCE_BYTES, hide_memory
-from amp_evaluation.isolation.models import Models, NoModels
+from amp_evaluation.isolation.models import Models
 from amp_evaluation.isolation.packing import pack_trace
 from amp_evaluation.isolation.protocol import (
     Asking,
     AskRequest,
-    Failed,
+    Broken,
     Kind,
     Level,
     Loaded,
     LoadRequest,
-    Prompted,
     ReadRequest,
     Ready,
     Refused,
     Reply,
     Request,
-    Scored,
-    Unreadable,
 )
-from amp_evaluation.trace.models import AgentTrace, LLMSpan, Trace
+from amp_evaluation.isolation.remote import Answer, Remote
+from amp_evaluation.trace.models import Trace
 
-__all__ = ["ChildLost", "Remote", "Sandbox"]
+__all__ = ["Answer", "ChildLost", "Remote", "Sandbox"]
 
 log = logging.getLogger(__name__)
 
 START_LIMIT_S = 60.0  # a cold image reads its packages from a slow disk
 LOAD_LIMIT_S = 60.0  # imports of one source; apart from the limit of an item
-MAX_LOSSES_IN_A_ROW = 3
 RESIDENT_SLACK_BYTES = 256 << 20  # code of libraries that is paged in while it is used
 
 MAX_QUESTIONS = 100  # to models, for one item: user code in a loop must not spend without a bound
-
-NO_MODELS = NoModels()
-
-Target = Trace | AgentTrace | LLMSpan
-Answer = Scored | Prompted | Failed | Unreadable
 
 
 class Sandbox:
@@ -67,6 +58,7 @@ class Sandbox:
         self._sources: list[LoadRequest] = []
         self._remotes: list[Remote] = []
         self._sent: weakref.ref[Trace] | None = None
+        self._served: set[int] = set()  # evaluators whose code has run in this child
         self._warned = False
         self._greeted = False
         self._resident_limit = 0
@@ -162,6 +154,7 @@ class Sandbox:
     def _spawn(self) -> ChildProcess:
         hide_memory()
         self._sent = None
+        self._served = set()
         self._greeted = False
         return ChildProcess(self._memory_mb)
 
@@ -189,22 +182,40 @@ class Sandbox:
 
     def ask(self, index: int, trace: Trace, item: str | int | None, task: Any, models: Models) -> Reply:
         """One item's answer. Raises ChildLost."""
-        with self._lock:
-            child = self._running_child()
+
+        def attempt(child: ChildProcess) -> Reply:
             known = self._sent is not None and self._sent() is trace
             packed = None if known else pack_trace(trace)
             default = models.default_model
             request = AskRequest(index=index, trace=packed, item=item, task=task, default_model=default)
             reply = self._talk(child, request, models)
-            if not known:
-                self._sent = weakref.ref(trace)
+            self._sent = self._sent if known else weakref.ref(trace)
             return reply
+
+        with self._lock:
+            return self._fairly(index, attempt)
 
     def read(self, index: int, content: str, models: Models) -> Reply:
         """What a judge with a reader of its own makes of a model's reply. Raises ChildLost."""
+        request = ReadRequest(index=index, content=content, default_model=models.default_model)
         with self._lock:
-            request = ReadRequest(index=index, content=content, default_model=models.default_model)
-            return self._talk(self._running_child(), request, models)
+            return self._fairly(index, lambda child: self._talk(child, request, models))
+
+    def _fairly(self, index: int, attempt: Callable[[ChildProcess], Reply]) -> Reply:
+        """Code of another evaluator may have left the child unfit: what dies at once is tried in a fresh one."""
+        child = self._running_child()
+        others = self._served - {index}
+        self._served.add(index)
+        try:
+            return attempt(child)
+        except ChildHung:
+            raise
+        except ChildLost:
+            if not others:
+                raise
+        child = self._running_child()
+        self._served.add(index)
+        return attempt(child)
 
     def _talk(self, child: ChildProcess, request: Request, models: Models) -> Reply:
         """The reply to a request, after what the child asks models meanwhile. Their time is not the child's."""
@@ -214,77 +225,18 @@ class Sandbox:
             asked += 1
             if asked > MAX_QUESTIONS:
                 child.kill()
-                raise ChildLost(f"it asked models more than {MAX_QUESTIONS} times for one item")
+                raise ChildHung(f"it asked models more than {MAX_QUESTIONS} times for one item")
             try:
                 answer = models.answer(reply)
             except BaseException:
                 child.kill()  # it waits for an answer, and would take the next request for it
                 raise
             reply = self._call(child, answer)
+        if isinstance(reply, Broken):
+            child.kill()
+            raise ChildLost(reply.reason)
         return reply
 
     def _call(self, child: ChildProcess, request: Request) -> Reply:
         body = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
         return child.call(body, limit_s=self._time_limit_s, resident_limit=self._resident_limit)
-
-
-@dataclass(eq=False)
-class Remote:
-    """One evaluator in the child. Three items in a row that hang it or kill it stop it for the rest of the run."""
-
-    sandbox: Sandbox
-    index: int
-    name: str
-    info: Loaded
-    time_limit_s: float
-    stopped: str | None = None
-    """Why it is asked nothing any more."""
-    losses_in_a_row: int = field(default=0, init=False)
-
-    def ask(self, trace: Trace, target: Target, task: Any = None, models: Models = NO_MODELS) -> Answer:
-        """The answer for one item of a trace; what went wrong is an answer too."""
-        if self.stopped is not None:
-            return Failed(reason=self.stopped)
-        try:
-            reply = self.sandbox.ask(self.index, trace, _place(trace, target), task, models)
-        except (ChildLost, ConfigError) as error:
-            return self._lost(error)
-        self.losses_in_a_row = 0
-        return _answer(reply)
-
-    def read(self, content: str, models: Models = NO_MODELS) -> Answer:
-        if self.stopped is not None:
-            return Failed(reason=self.stopped)
-        try:
-            reply = self.sandbox.read(self.index, content, models)
-        except (ChildLost, ConfigError) as error:
-            return self._lost(error)
-        self.losses_in_a_row = 0
-        return _answer(reply)
-
-    def stop(self, reason: str) -> None:
-        """Ask it nothing any more."""
-        if self.stopped is None:
-            self.stopped = f"stopped: {reason}"
-            log.error("evaluator %r is stopped for this run: %s", self.name, reason)
-
-    def _lost(self, error: Exception) -> Failed:
-        self.losses_in_a_row += 1
-        if self.losses_in_a_row >= MAX_LOSSES_IN_A_ROW:
-            self.stop(f"{MAX_LOSSES_IN_A_ROW} items in a row hung or killed its process, the last: {error}")
-        return Failed(reason=f"the evaluator's process was lost: {error}")
-
-
-def _answer(reply: Reply) -> Answer:
-    if isinstance(reply, Scored | Prompted | Failed | Unreadable):
-        return reply
-    return Failed(reason="the evaluator's process gave no sensible answer")
-
-
-def _place(trace: Trace, target: Target) -> str | int | None:
-    """Where the child finds this item in its own copy of the trace."""
-    if isinstance(target, AgentTrace):
-        return target.agent_id
-    if isinstance(target, LLMSpan):
-        return next(position for position, call in enumerate(trace.get_llm_calls()) if call is target)
-    return None
