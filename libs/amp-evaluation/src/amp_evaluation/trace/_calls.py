@@ -65,7 +65,7 @@ def _leave_out_doubles(llms: list[Node]) -> None:
         if outer is not None and outer.kind == "llm" and not outer.dropped:
             inner.setdefault(outer, []).append(node)
     left: dict[Node, list[Node]] = {}
-    for outer in sorted(inner, key=_depth, reverse=True):
+    for outer in sorted(inner, key=_depths(list(inner)).__getitem__, reverse=True):
         # what an inner span that is no call itself stood for counts in its place
         within = [call for node in inner[outer] for call in left.get(node, [node])]
         if len(within) > 1:
@@ -90,8 +90,19 @@ def _overlap(first: Node, second: Node) -> bool:
     return first.end is not None and second.start is not None and second.start <= first.end
 
 
-def _depth(node: Node) -> int:
-    return sum(1 for _ in node.ancestors())
+def _depths(nodes: list[Node]) -> dict[Node, int]:
+    known: dict[Node, int] = {}
+    for node in nodes:
+        path = []
+        step: Node | None = node
+        while step is not None and step not in known:
+            path.append(step)
+            step = step.parent
+        depth = known[step] if step is not None else 0
+        for below in reversed(path):
+            depth += 1
+            known[below] = depth
+    return known
 
 
 def _same_call(outer: Node, inner: Node) -> bool:

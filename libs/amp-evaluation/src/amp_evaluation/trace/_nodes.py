@@ -44,6 +44,8 @@ class Node:
     messages: list[Message] = []  # noqa: RUF012 - never added to
     reply: list[Message] = []  # noqa: RUF012
     calls: list[ToolCall] = []  # noqa: RUF012
+    inside: list[Node] = []  # noqa: RUF012
+    """Of an agent: the LLM calls below it that don't run inside its tools, in time order."""
     text = ""
     tool_name = ""
     usage: TokenUsage | None = None

@@ -32,7 +32,7 @@ def _is_error_text(node: Node, text: str) -> bool:
     """The span failed and says why; or all its model calls failed and it says that instead of an answer."""
     if node.failed:
         return _repeats_error(node, text)
-    calls = [inner for inner in node.below() if inner.kind == "llm"]
+    calls = node.inside if node.kind == "agent" else [inner for inner in node.below() if inner.kind == "llm"]
     if not calls or any(call.text or not call.failed for call in calls):
         return False
     return any(text.strip() in (call.error_message or "") for call in calls)
@@ -97,7 +97,7 @@ def trace_output(roots: list[Node], calls: list[Node], given: Any) -> str:
     for node in reversed(good):
         if node.kind in _CARRIERS and not node.dropped and (text := answered_by(node)):
             return last_of_joined(text, calls)
-    leading = {above for node in calls for above in (node, *node.ancestors())}
+    leading = _leading_to(calls)
     for node in _levels(good, backwards=True):
         if node.kind not in _CARRIERS or node.dropped or node.failed or (calls and node not in leading):
             continue
@@ -109,6 +109,17 @@ def trace_output(roots: list[Node], calls: list[Node], given: Any) -> str:
         if top not in failed and node.text:
             return node.text
     return "" if failed else answer_text(given)
+
+
+def _leading_to(calls: list[Node]) -> set[Node]:
+    """The calls and everything above them."""
+    found: set[Node] = set()
+    for call in calls:
+        step: Node | None = call
+        while step is not None and step not in found:
+            found.add(step)
+            step = step.parent
+    return found
 
 
 def last_of_joined(text: str, calls: list[Node]) -> str:

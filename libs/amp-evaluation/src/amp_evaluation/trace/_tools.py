@@ -187,10 +187,10 @@ def _is_handoff(node: Node) -> bool:
 
 
 def _same_execution(outer: Node, inner: Node) -> bool:
-    same_name = outer.tool_name == inner.tool_name
-    alone = sum(1 for node in outer.below() if node.kind == "tool") == 1
+    if outer.tool_name != inner.tool_name or any(node.kind == "tool" and node is not inner for node in outer.below()):
+        return False
     given = tool_arguments(outer.read("arguments")), tool_arguments(inner.read("arguments"))
-    return same_name and alone and (given[0] == given[1] or not given[0] or not given[1])
+    return given[0] == given[1] or not given[0] or not given[1]
 
 
 def _name_of_span(node: Node) -> str:

@@ -8,7 +8,7 @@ and failure are found (`_outcome`), and what frameworks put around it all goes o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -70,6 +70,8 @@ def parse_trace_for_evaluation(
     wire = wire_trace(otel)
     nodes, orphans = build_nodes(wire.spans or (), mapping)
     calls = read_calls(nodes)
+    if any(node.kind == "agent" for node in nodes):
+        _give_to_agents(calls)
     told = told_by(nodes) if not calls else None
     extra = build_tools(nodes, [told.node] if told is not None else calls)
     roots = [node for node in nodes if node.parent is None]
@@ -137,7 +139,7 @@ def _build(node: Node, parent_id: str | None) -> Span:
 
 
 def _agent_span(node: Node, parent_id: str | None) -> AgentSpan:
-    model = node.words("model") or next((found for call in _calls_of(node) if (found := call.words("model"))), "")
+    model = node.words("model") or next((found for call in node.inside if (found := call.words("model"))), "")
     return lazily(
         AgentSpan,
         lambda: _agent_details(node),
@@ -150,7 +152,7 @@ def _agent_span(node: Node, parent_id: str | None) -> AgentSpan:
 
 
 def _agent_details(node: Node) -> dict[str, Any]:
-    inside = list(_calls_of(node))
+    inside = node.inside
     limit = node.read("max_iterations")
     usage = sum_usage(inside)
     return {
@@ -174,22 +176,20 @@ def _agent_details(node: Node) -> dict[str, Any]:
     }
 
 
-def _calls_of(node: Node) -> Iterator[Node]:
-    return (below for below in _own(node) if below.kind == "llm")
+def _give_to_agents(calls: list[Node]) -> None:
+    for call in calls:
+        for above in call.ancestors():
+            if above.kind == "tool":
+                break
+            if above.kind == "agent":
+                if above.inside:
+                    above.inside.append(call)
+                else:
+                    above.inside = [call]
 
 
 _AGENT_NAME = re.compile(r"\A(?:invoke_agent (.+)|agent_run \[(.+)\])\Z")
 """How the spans of agents are named that don't say the name elsewhere."""
-
-
-def _own(node: Node) -> Iterable[Node]:
-    """What runs below an agent but not inside its tools."""
-    stack = list(node.children[::-1])
-    while stack:
-        below = stack.pop()
-        yield below
-        if below.kind != "tool":
-            stack.extend(reversed(below.children))
 
 
 def _retriever_span(node: Node, parent_id: str | None) -> RetrieverSpan:
