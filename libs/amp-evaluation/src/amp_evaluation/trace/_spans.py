@@ -22,8 +22,6 @@ T = TypeVar("T", bound="Lazy")
 class Lazy:
     """Fields that are absent from the instance are filled, all at once, by the loader the parser left there."""
 
-    __slots__ = ()
-
     def __getattr__(self, name: str) -> Any:
         # only reached when the instance has no such attribute: everything built by hand has all of them
         if name.startswith("__"):
@@ -293,10 +291,10 @@ def clip(text: str, limit: int) -> str:
 
 
 def format_messages(messages: list[Message]) -> str:
-    lines = []
-    for message in messages:
-        line = f"[{message.role}] {clip(message.content, 500)}".rstrip()
-        if isinstance(message, AssistantMessage) and message.tool_calls:
-            line += " calls " + ", ".join(call.name or "?" for call in message.tool_calls[:20])
-        lines.append(line)
-    return "\n".join(lines) or "(no messages)"
+    return "\n".join(map(_message_line, messages)) or "(no messages)"
+
+
+def _message_line(message: Message) -> str:
+    line = f"[{message.role}] {clip(message.content, 500)}".rstrip()
+    calls = message.tool_calls[:20] if isinstance(message, AssistantMessage) else []
+    return f"{line} calls {', '.join(call.name or '?' for call in calls)}" if calls else line

@@ -85,11 +85,11 @@ class Attrs:
             value = self.get(key)
         return items_of(value) if isinstance(value, str) and value[:1] == "[" else None
 
-    def amp_items(self, side: str) -> list[bytes] | None:
-        """The same for the input or output that the platform recorded."""
+    def amp_bytes(self, side: str) -> bytes:
+        """The input or output that the platform recorded, undecoded; b"" for one that was built by hand."""
         amp = self._wire.ampAttributes
         value = getattr(amp, side) if amp is not None else None
-        return items_of(value) if isinstance(value, msgspec.Raw) and value else None
+        return bytes(value) if type(value) is msgspec.Raw else b""
 
     def raw_rows(self, prefix: str) -> list[RawRow]:
         """Flat keys `PREFIX.N.rest`: for each N, in order, the rests and their values, which may be undecoded."""

@@ -88,6 +88,7 @@ class _Plain(Struct, forbid_unknown_fields=True, gc=False):
 
 
 _decode_plain = Decoder(_Plain).decode
+_decode_plains = Decoder(list[_Plain]).decode
 
 
 def messages_in(items: list[bytes], memo: Memo) -> list[Message] | None:
@@ -102,6 +103,16 @@ def messages_in(items: list[bytes], memo: Memo) -> list[Message] | None:
             memo[item] = known
         found += known
     return found
+
+
+def usual_messages(data: bytes) -> list[Message] | None:
+    """All messages of a JSON list in one step; None unless all of them are the usual ones."""
+    try:
+        held = _decode_plains(data)
+    except UNREADABLE:
+        return None
+    found = [_made(item) for item in held]
+    return None if None in found else found  # type: ignore[return-value]
 
 
 def _decode_item(item: bytes) -> tuple[Message, ...] | None:

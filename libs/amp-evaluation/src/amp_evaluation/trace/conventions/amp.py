@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from amp_evaluation.trace._records import items_of
 from amp_evaluation.trace._spans import AssistantMessage, Message, TokenUsage, ToolMessage
 from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._facts import Convention, Kind, tool_definitions, usage_of
-from amp_evaluation.trace.conventions._messages import messages_in, messages_of
+from amp_evaluation.trace.conventions._messages import messages_in, messages_of, usual_messages
 from amp_evaluation.trace.conventions._values import content_text, json_text, structured
 
 KINDS = {
@@ -56,19 +54,21 @@ def messages(a: Attrs) -> list[Message]:
 
 def _history(a: Attrs) -> list[Message] | None:
     """An undecoded list of messages. Where it begins with all that the last call sent, only the rest is looked at."""
-    value = a.amp.input if a.amp is not None else None
-    data = bytes(value) if type(value) is msgspec.Raw else b""
+    data = a.amp_bytes("input")
     if data[:1] != b"[":
         return None
     body, known = a.memo.get(_LAST, (b"", []))
     rest = data[len(body) :].lstrip() if body and data.startswith(body) else b""
     if rest[:1] == b",":
-        fresh = items_of(b"[" + rest[1:])
+        data_left = b"[" + rest[1:]
     elif rest == b"]":
-        fresh = []
+        data_left = b"[]"
     else:
-        known, fresh = [], items_of(data)
-    found = messages_in(fresh, a.memo) if fresh is not None else None
+        known, data_left = [], data
+    found = usual_messages(data_left)
+    if found is None:
+        items = items_of(data_left)
+        found = messages_in(items, a.memo) if items is not None else None
     if found is None:
         return None
     found = [*known, *found]
@@ -80,10 +80,10 @@ _LAST = "last input"
 
 
 def reply(a: Attrs) -> list[Message]:
-    items = a.amp_items("output")
-    if items is not None:
-        found = messages_in(items, a.memo)
-        if found and all(isinstance(message, AssistantMessage) for message in found):
+    data = a.amp_bytes("output")
+    if data[:1] == b"[":
+        found = usual_messages(data)
+        if found and set(map(type, found)) == {AssistantMessage}:
             return found
     held = structured(a.amp_value("output"))
     if isinstance(held, str):
