@@ -153,6 +153,23 @@ def test_a_broken_reply_followed_by_a_good_one_is_good(
     assert peer.naps == [2.0]
 
 
+@pytest.mark.parametrize("status", [401, 403, 404, 413, 503])
+@pytest.mark.parametrize(
+    "rest", [b"Content-Length: 500\r\n\r\n{", b"Content-Encoding: gzip\r\n\r\nplain"], ids=["cut", "no gzip"]
+)
+def test_a_status_counts_however_the_reply_ends(peer: Peer, status: int, rest: bytes) -> None:
+    peer.replies = [Response(body=f"HTTP/1.1 {status} No\r\n".encode() + rest, breakage="raw")]
+    with pytest.raises(PeerError) as caught:
+        peer.client().post("/x", body=b"{}", content_type="application/json", retry=False)
+    assert (caught.value.status, type(caught.value)) == (status, TransientError if status == 503 else RefusedError)
+
+
+def test_a_refusal_whose_body_stalls_is_one(peer: Peer) -> None:
+    peer.replies = [Response(body=b"HTTP/1.1 403 No\r\nContent-Length: 9\r\n\r\n123456789", breakage="raw", drip_s=0.5)]
+    with pytest.raises(RefusedError, match="HTTP 403"):
+        peer.client(read_timeout_s=0.1).get("/x")
+
+
 def test_no_reply_in_time_is_a_timeout(peer: Peer) -> None:
     peer.replies = [Response(delay_s=0.6)]
     with pytest.raises(PeerTimeoutError, match="publisher: no reply in time"):
@@ -380,7 +397,13 @@ def test_a_base_can_be_the_whole_url(peer: Peer) -> None:
     assert peer.server.requests[0].path == "/oauth2/token"
 
 
-@pytest.mark.parametrize("base", ["", "example.org", "ftp://example.org", "http://", "http://[::1", "http://h:99999"])
+@pytest.mark.parametrize(
+    "base",
+    [
+        *("", "example.org", "ftp://example.org", "http://", "http://[::1", "http://h:99999"),
+        *("http://.example.org", "http://*.example.org", "http://two words", "http://example.org\n"),
+    ],
+)
 def test_a_base_that_is_no_http_url_is_a_config_error(base: str) -> None:
     with pytest.raises(ConfigError, match="publisher"):
         HttpClient(ROLE, base)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import requests
 import urllib3
@@ -26,6 +26,7 @@ from amp_evaluation._retry import (
     classify,
     parse_retry_after,
 )
+from amp_evaluation._url import is_http_url
 from amp_evaluation._version import __version__
 from amp_evaluation.errors import (
     BodyCutError,
@@ -217,7 +218,7 @@ class HttpClient:
     def _receive(self, response: requests.Response, max_bytes: int | None) -> Reply:
         status, headers = response.status_code, response.headers
         if not 200 <= status < 300:
-            raise classify(self.role, status, headers, self._read(response, ERROR_BODY_BYTES)[:ERROR_BODY_BYTES])
+            raise classify(self.role, status, headers, self._error_body(response))
         if max_bytes is None:
             return Reply(status, headers, self._read(response, sys.maxsize))
         announced = response.raw.length_remaining  # None when the peer sends chunks
@@ -227,6 +228,13 @@ class HttpClient:
         if len(body) > max_bytes:
             raise BodyTooLargeError(self.role, len(body))
         return Reply(status, headers, body)
+
+    def _error_body(self, response: requests.Response) -> bytes:
+        """Its start, as far as it can be had: a refusal is one however its reply ends, and gateways often hang up."""
+        try:
+            return self._read(response, ERROR_BODY_BYTES)[:ERROR_BODY_BYTES]
+        except (PeerTimeoutError, requests.RequestException, urllib3.exceptions.HTTPError, OSError):
+            return b""
 
     def _read(self, response: requests.Response, enough: int) -> bytes:
         """The body, or its start once that is over ``enough`` bytes; as it arrives, so that the deadline holds.
@@ -271,12 +279,7 @@ FOREIGN_ERRORS: tuple[tuple[tuple[type[Exception], ...], type[TransientError], s
 
 def _checked_base(role: str, base_url: str) -> str:
     base = base_url.rstrip("/")
-    try:
-        parts = urlsplit(base)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid:
+    if not is_http_url(base):
         raise ConfigError(f"{role}: the address {base_url!r} is not an http:// or https:// URL with a host")
     return base
 

@@ -34,7 +34,7 @@ from loopback import (
 )
 from loopback._store import Resolution
 
-from amp_evaluation.errors import ConfigError, PeerTimeoutError, RefusedError, TransientError
+from amp_evaluation.errors import BodyCutError, ConfigError, PeerTimeoutError, RefusedError, TransientError
 from amp_evaluation.http import READ_TIMEOUT_S, RetryPolicy
 from amp_evaluation.trace.fetcher import OTELTrace, TraceFetcher
 
@@ -475,6 +475,39 @@ def test_after_a_cut_body_the_page_is_halved_at_once_and_grows_again() -> None:
         assert numbers(fetcher_of(platform).fetch_traces(START, END)) == list(range(150))
         assert limits(platform)[:4] == [10, 10, 5, 5]
         assert limits(platform)[-1] == 10
+
+
+@pytest.mark.parametrize("code", [504, 408])
+def test_a_timeout_that_a_gateway_tells_of_halves_the_page_too(code: int) -> None:
+    with Platform(series(25)) as platform:
+        platform.interfere(Fault("traces", status(code), after=1))
+        assert numbers(fetcher_of(platform).fetch_traces(START, END)) == list(range(25))
+        assert limits(platform)[:4] == [10, 10, 5, 5]
+
+
+@pytest.mark.parametrize("how", ["500", "cut", "slow"])
+def test_an_identity_provider_that_fails_is_no_page_that_cannot_be_read(how: str) -> None:
+    failures = {
+        "500": TransientError("identity provider", "HTTP 500", status=500),
+        "cut": BodyCutError("identity provider", "the reply ended early"),
+        "slow": PeerTimeoutError("identity provider", "no reply in time"),
+    }
+    asked: list[str] = []
+
+    def token() -> str:
+        asked.append(how)
+        if len(asked) > 1:
+            raise failures[how]
+        return platform.token()
+
+    with Platform(series(25)) as platform:
+        fetcher = fetcher_of(platform, token_provider=token)
+        traces = fetcher.fetch_traces(START, END)
+        assert len(list(islice(traces, 9))) == 9
+        with pytest.raises(TransientError, match="^identity provider: [^;]*$") as caught:
+            list(traces)
+        assert "for every page" not in str(caught.value)
+        assert (len(asked), limits(platform)) == (5, [10]), "one page, tried four times, at its full size"
 
 
 def test_after_a_timeout_the_page_is_halved_at_once() -> None:

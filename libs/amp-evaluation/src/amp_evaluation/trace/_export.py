@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from amp_evaluation._time import format_rfc3339
-from amp_evaluation.errors import BodyCutError, PeerTimeoutError, RefusedError, TransientError
+from amp_evaluation.errors import BodyCutError, PeerError, PeerTimeoutError, RefusedError, TransientError
 from amp_evaluation.http import BodyTooLargeError, HttpClient, Reply, TokenProvider
 from amp_evaluation.trace._asks import Ask
 from amp_evaluation.trace._fetch_report import FetchReport
@@ -21,6 +21,7 @@ __all__ = ["Answer", "Export", "UnreadableReplyError"]
 log = logging.getLogger("amp_evaluation.trace.fetcher")
 
 EXPORT_PATH = "/api/v1/traces/export"
+GAVE_UP_WAITING = (408, 504)  # a timeout that somebody between here and there saw first
 STORE_ERROR = 500  # what a page that holds a trace which can't be assembled answers, each time
 
 
@@ -67,13 +68,21 @@ class Export:
         except UnreadableReplyError as error:
             raise RefusedError(error.role, error.detail, status=200, hint="check the endpoint") from error
         except TransientError as error:
-            if error.status != STORE_ERROR and not isinstance(error, BodyCutError):
+            if not self.blames_page(error):
                 raise
             self.last_failure = error
             return None
         if answer is not None:
             self.sizer.came(len(answer.page.traces), answer.size)
         return answer
+
+    def is_mine(self, error: PeerError) -> bool:
+        """Whether the traces API itself failed: a page's call asks the identity provider too."""
+        return error.role == self._client.role
+
+    def blames_page(self, error: TransientError) -> bool:
+        """Whether it may be what is in the page that the service can't give out, rather than an outage."""
+        return self.is_mine(error) and (error.status == STORE_ERROR or isinstance(error, BodyCutError))
 
     def request(self, ask: Ask, limit: int, max_bytes: int | None) -> Answer:
         self._report.requests += 1
@@ -107,11 +116,10 @@ class _Attempt:
         except UnreadableReplyError:
             raise
         except TransientError as error:
-            cut = isinstance(error, BodyCutError)
-            if self._ask.probe and (cut or error.status == STORE_ERROR):
+            if self._ask.probe and self._export.blames_page(error):
                 self._export.last_failure = error
                 return None
-            if cut or isinstance(error, PeerTimeoutError):
+            if self._export.is_mine(error) and _came_short(error):
                 self._shrink()
             raise
 
@@ -132,6 +140,11 @@ class _Attempt:
         if self._limit > self._ask.least:
             self._export.sizer.halve(self._limit)
             self._limit = max(self._ask.least, self._limit // 2)
+
+
+def _came_short(error: TransientError) -> bool:
+    """No reply in time or not all of it, told by the service itself or by a gateway before it."""
+    return isinstance(error, BodyCutError | PeerTimeoutError) or error.status in GAVE_UP_WAITING
 
 
 def _quoted(moment: str) -> str:
