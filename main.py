@@ -75,6 +75,7 @@ from amp_evaluation._publish_plan import PublishPlan
 from amp_evaluation._publisher import post_scores
 from amp_evaluation._run_log import log_result
 from amp_evaluation._time import format_rfc3339, parse_rfc3339
+from amp_evaluation._url import is_http_url
 from amp_evaluation.errors import AmpEvaluationError, ConfigError, RefusedError, TraceSourceError
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._entries import EvaluatorEntry, parse_entry, read_entries
@@ -84,6 +85,7 @@ from amp_evaluation.evaluators.code import code_evaluator, template_judge
 from amp_evaluation.http import RETRY_DELAYS_S, HttpClient, RetryPolicy
 from amp_evaluation.isolation import Sandbox
 from amp_evaluation.models import RunError
+from amp_evaluation.publish import storable
 from amp_evaluation.run_result import Progress, RunResult
 from amp_evaluation.runner import Monitor
 from amp_evaluation.trace.fetcher import TraceFetcher
@@ -249,6 +251,9 @@ class JobConfig:
         )
 
 
+MONITORED = ("organization", "project", "agent", "environment")
+"""What names the monitored agent: in flags, settings and the traces API's query."""
+
 REQUIRED_FLAGS = (
     ("--monitor-name", "NAME", "the monitor's unique name"),
     ("--organization", "NAME", "what is monitored: its organization"),
@@ -308,11 +313,12 @@ def parse_uuid(flag: str, text: str) -> str:
 
 
 def check_texts(args: argparse.Namespace) -> None:
-    """The texts that identify the monitored agent mustn't be empty."""
-    flags = ("monitor_name", "organization", "project", "agent", "environment")
-    empty = [flag for flag in flags if not getattr(args, flag).strip()]
-    if empty:
-        raise InputError([f"--{flag.replace('_', '-')} is empty" for flag in empty])
+    """The texts that identify the monitored agent mustn't be empty, and must be text: a shell passes any bytes on."""
+    texts = {f"--{name.replace('_', '-')}": getattr(args, name) for name in ("monitor_name", *MONITORED)}
+    faults = [f"{flag} is empty" for flag, text in texts.items() if not text.strip()]
+    faults += [f"{flag}={text!r} is not valid UTF-8" for flag, text in texts.items() if storable(text) != text]
+    if faults:
+        raise InputError(faults)
 
 
 def check_log_level(env: Mapping[str, str]) -> None:
@@ -363,15 +369,15 @@ def _parse_endpoint(flag: str, text: str) -> Endpoint:
 
 
 def check_url(name: str, text: str) -> str:
-    """A URL of a peer, without a slash at its end."""
+    """A URL of a peer, without blanks around it and a slash at its end."""
+    text = text.strip()
     try:
         parts = urlsplit(text)
-        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        is_url, parts = False, urlsplit("")
+        parts = urlsplit("")
     if parts.username is not None or parts.password is not None:
         raise ConfigError(f"{name} holds credentials: leave them out, they would get into logs")
-    if not is_url:
+    if not is_http_url(text):
         what = "an http:// or https:// URL" + (" or file:PATH" if name.startswith("--") else "")
         raise ConfigError(f"{name}={text!r}: {what} is wanted")
     return text.rstrip("/")
@@ -387,7 +393,7 @@ def parse_idp(env: Mapping[str, str], is_needed: bool) -> IdpConfig | None:
         raise InputError([f"{name} is not set: it is needed for http(s) endpoints" for name in missing])
     token_url, client_id, client_secret = (env[name] for name in names)
     check_url("IDP_TOKEN_URL", token_url)
-    return IdpConfig(token_url=token_url, client_id=client_id, client_secret=client_secret)
+    return IdpConfig(token_url=token_url.strip(), client_id=client_id, client_secret=client_secret)
 
 
 def sdk_config(args: argparse.Namespace, env: Mapping[str, str]) -> Config:
@@ -399,7 +405,7 @@ def sdk_config(args: argparse.Namespace, env: Mapping[str, str]) -> Config:
     elif key:
         faults.append("LLM_API_KEY is set and LLM_API_BASE is not: set both, or neither")
     given: dict[str, dict[str, Any]] = {
-        "agent": {name: getattr(args, name) for name in ("organization", "project", "agent", "environment")},
+        "agent": {name: getattr(args, name) for name in MONITORED},
         "llm_judge": {"api_base": base, "api_key": key} if base else {},
     }
     config = faults.check(lambda: sdk_settings.Config.from_env(env, **given))
@@ -784,7 +790,7 @@ def ask_publisher(client: HttpClient, config: JobConfig, tokens: OAuth2TokenMana
 def page_query(config: JobConfig) -> dict[str, str]:
     """What names the monitored agent and the window in a request for traces."""
     agent = config.sdk.agent
-    named = {name: getattr(agent, name) for name in ("organization", "project", "agent", "environment")}
+    named = {name: getattr(agent, name) for name in MONITORED}
     return named | {"startTime": format_rfc3339(config.window.start), "endTime": format_rfc3339(config.window.end)}
 
 

@@ -206,6 +206,10 @@ def test_an_evaluator_that_needs_a_task_is_left_out_with_a_warning(platform: Pla
         pytest.param({"monitor_id": "7"}, "--monitor-id='7': a UUID", id="a monitor id that is no UUID"),
         pytest.param({"run_id": ""}, "--run-id=''", id="an empty run id"),
         pytest.param({"agent": " "}, "--agent is empty", id="an empty agent"),
+        pytest.param({"agent": "\udcff"}, "--agent='\\udcff' is not valid UTF-8", id="an agent in other bytes"),
+        pytest.param({"publisher_endpoint": "http://two words"}, "--publisher-endpoint=", id="a host with a blank"),
+        pytest.param({"publisher_endpoint": "http://.host"}, "--publisher-endpoint=", id="a host without a name"),
+        pytest.param({"traces_api_endpoint": "http://*.host"}, "--traces-api-endpoint=", id="a pattern for a host"),
         pytest.param({"traces_api_endpoint": "ftp://host"}, "http", id="an endpoint of another scheme"),
         pytest.param({"traces_api_endpoint": "http://[::1"}, "http", id="an endpoint that is no URL"),
         pytest.param({"traces_api_endpoint": "file:"}, "file:PATH", id="file: without a path"),
@@ -238,6 +242,7 @@ def test_credentials_in_an_endpoint_are_refused_and_not_shown(platform: Platform
         pytest.param({"LLM_API_KEY": "k-1234"}, "LLM_API_BASE is not", id="a gateway key without a base"),
         pytest.param({"LLM_API_BASE": "gateway", "LLM_API_KEY": "k-1234"}, "LLM_API_BASE", id="a base that is no URL"),
         pytest.param({"IDP_TOKEN_URL": "idp"}, "IDP_TOKEN_URL='idp'", id="a token URL that is none"),
+        pytest.param({"IDP_TOKEN_URL": "http://.idp/t"}, "IDP_TOKEN_URL=", id="a token URL that can't be sent to"),
         pytest.param({"IDP_CLIENT_SECRET": ""}, "IDP_CLIENT_SECRET is not set", id="an empty secret is unset"),
     ],
 )
@@ -510,6 +515,14 @@ def test_a_token_urls_last_slash_and_query_are_part_of_it(platform: Platform) ->
     assert job(platform, env={"IDP_TOKEN_URL": platform.servers["idp"].url + "/o/token/?tenant=acme"}).code == 0
     request = platform.requests("idp")[0]
     assert (request.path, request.query) == ("/o/token/", {"tenant": "acme"})
+
+
+def test_line_ends_around_addresses_do_no_harm(platform: Platform) -> None:
+    """A YAML block, or a file that became a secret, ends in one."""
+    flags = {"traces_api_endpoint": f"{platform.traces_url}/\n", "publisher_endpoint": f" {platform.publisher_url}\n"}
+    token_url = platform.env()["IDP_TOKEN_URL"]
+    assert job(platform, env={"IDP_TOKEN_URL": f"{token_url}\n"}, **flags).code == 0
+    assert platform.pages[0].path == "/api/v1/traces/export"
 
 
 # --- fetching ---------------------------------------------------------------------------------------------------------
