@@ -10,7 +10,10 @@ case "$flavor" in
 esac
 python -m venv "$target"
 if [ -n "$version" ]; then
-    "$target/bin/pip" install --quiet "amp-evaluation[$extra]==$version"
+    "$target/bin/pip" install --quiet "amp-evaluation[$extra]==$version" || {
+        echo "amp-evaluation $version can't be had from the package index: without AMP_EVALUATION_VERSION it is built from libs/" >&2
+        exit 1
+    }
 else
     "$target/bin/pip" wheel --quiet --no-deps --wheel-dir dist "$sdk"
     "$target/bin/pip" install --quiet "$(ls dist/amp_evaluation-*.whl)[$extra]"

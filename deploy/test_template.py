@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -248,6 +250,10 @@ def expr(text: str, *, exit_code: str, status: str, message: str = "") -> bool:
         ),
         pytest.param("2", "Error", "", False, id="exit 2 in a pod that then broke"),
         pytest.param("-1", "Error", "pod deleted", True, id="lost pod"),
+        pytest.param("-1", "Error", "", True, id="lost pod of which nothing is known"),
+        pytest.param("143", "Error", "", True, id="ended by a signal"),
+        pytest.param("0", "Failed", "The node was low on resource: memory. Evicted", True, id="evicted, exit 0"),
+        pytest.param("0", "Error", "You need to configure artifact storage", False, id="stored, the report not kept"),
         pytest.param(
             "-1",
             "Failed",
@@ -307,24 +313,53 @@ def test_the_report_is_one_unarchived_file_and_the_figures_are_output_parameters
     ]
 
 
-@pytest.mark.parametrize("option", ["no-service-account-token", "evaluators-from-configmap"])
-def test_an_option_patches_the_template_into_one_without_fault(
-    option: str, flags: set[str], required: set[str]
+OPTIONS = sorted(path.name for path in (ROOT / "deploy" / "options").iterdir())
+
+
+def patched_by(*options: str) -> dict[str, Any]:
+    operations = [yaml.safe_load((ROOT / "deploy/options" / option / "patch.yaml").read_text()) for option in options]
+    return changed(*itertools.chain(*operations))
+
+
+@pytest.mark.parametrize("options", [(option,) for option in OPTIONS] + [tuple(OPTIONS)], ids=" ".join)
+def test_options_alone_and_together_leave_a_template_without_fault(
+    options: tuple[str, ...], flags: set[str], required: set[str]
 ) -> None:
-    folder = ROOT / "deploy" / "options" / option
-    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
-    assert (folder / kustomization["resources"][0]).resolve() == TEMPLATE
-    assert kustomization["patches"][0]["target"] == {
-        "kind": DOCUMENT["kind"],
-        "name": DOCUMENT["metadata"]["name"],
-    }
-    patched = changed(*yaml.safe_load((folder / "patch.yaml").read_text()))
+    patched = patched_by(*options)
     assert patched != DOCUMENT
     assert argo.faults(patched, flags=flags, required=required) == []
-    schema_knows = json.dumps(patched)
-    assert "automountServiceAccountToken" in schema_knows or "configMap" in schema_knows
+
+
+def test_each_option_does_what_it_is_named_for() -> None:
+    assert patched_by("no-service-account-token")["spec"]["automountServiceAccountToken"] is False
+    without = argo.entry_template(patched_by("no-report"))
+    assert "artifacts" not in without["outputs"]
+    assert not [arg for arg in without["container"]["args"] if "report" in arg]
+    volumes = argo.entry_template(patched_by("evaluators-from-configmap"))["volumes"]
+    assert {"name": "evaluators", "configMap": {"name": "{{workflow.parameters.evaluators}}"}} in volumes
+
+
+KUBECTL = shutil.which("kubectl")
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+def test_kustomize_builds_the_template_with_and_without_the_options(tmp_path: Path) -> None:
+    folder = tmp_path / "deploy"
+    shutil.copytree(ROOT / "deploy", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    assert built(folder) == DOCUMENT
+    kustomization = folder / "kustomization.yaml"
+    told = kustomization.read_text().partition("# components:")
+    kustomization.write_text(told[0] + "components:" + told[2].replace("#  ", " "))  # as README says: uncomment them
+    assert built(folder) == patched_by(*OPTIONS)
+
+
+def built(folder: Path) -> Any:
+    run = subprocess.run([str(KUBECTL), "kustomize", folder], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return yaml.safe_load(run.stdout)
 
 
 def test_the_kustomization_names_the_template() -> None:
     kustomization = yaml.safe_load((ROOT / "deploy" / "kustomization.yaml").read_text())
     assert kustomization["resources"] == [TEMPLATE.name]
+    assert "components" not in kustomization
