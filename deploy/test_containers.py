@@ -87,6 +87,44 @@ def test_a_restricted_container_stores_all_scores(images: dict[str, str], platfo
     assert len(platform.publisher.scores) >= 25
 
 
+PEEK = """
+import glob, os
+def peek(trace: Trace) -> dict:
+    seen = []
+    for path in ["/in/evaluators.json", "/etc/passwd", *glob.glob("/proc/*/environ")]:
+        try:
+            seen.append(open(path).read(1) and path)
+        except OSError:
+            pass
+    return {"score": 1.0, "explanation": f"{seen} {[n for n in os.environ if 'SECRET' in n or 'KEY' in n]}"}
+"""
+
+
+def test_custom_code_is_confined_and_judges_use_the_gateway(
+    images: dict[str, str], platform: Platform, tmp_path: Path
+) -> None:
+    judge = {"identifier": "own", "displayName": "Own", "type": "llm_judge", "level": "trace"}
+    entries = [
+        {"identifier": "peek", "displayName": "Peek", "type": "code", "source": PEEK},
+        {"identifier": "helpfulness", "displayName": "Helpful", "config": {"model": "openai/m-1"}},
+        judge | {"source": "Judge {trace.output.upper()}", "config": {"model": "openai/m-1"}},
+    ]
+    file = tmp_path / "evaluators.json"
+    file.write_text(json.dumps(entries))
+    env = {**platform.env(), "LLM_API_BASE": platform.model_url, "LLM_API_KEY": "gateway-key-1"}
+    names = [word for name in env for word in ("--env", name)]
+    mount = f"--volume={file}:/in/evaluators.json:ro"
+    flags = [flag for flag in platform.argv() if not flag.startswith("--evaluators=")]
+    words = ["run", "--rm", *POD, *names, mount, images["small"], *flags, "--evaluators=@/in/evaluators.json"]
+    run = docker(*words, env=env, check=False)
+    assert run.returncode == 0, run.stderr
+    scores = list(platform.publisher.scores.values())
+    assert {score["explanation"] for score in scores if score["evaluatorName"] == "Peek"} == {"[] []"}
+    assert len([score for score in scores if "score" in score]) == 75
+    assert {request.headers["api-key"] for request in platform.requests("model")} == {"gateway-key-1"}
+    assert "gateway-key-1" not in run.stderr
+
+
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize(
     ("fault", "extra", "code"),
