@@ -45,6 +45,7 @@ class Store:
         max_bytes: int = 1 << 20,
         bad_item: Callable[[dict], bool] | None = None,
         bad_names: tuple[str, ...] = (),
+        down_after: int = 1 << 30,
     ) -> None:
         self.scores: dict[tuple[str, str], dict] = {}
         self.aggregates: dict[str, dict] = {}
@@ -52,12 +53,15 @@ class Store:
         self.max_bytes = max_bytes
         self.bad_item = bad_item or (lambda item: False)
         self.bad_names = bad_names
+        self.down_after = down_after
 
     def post(self, part: Part) -> Verdict:
         self.sizes.append(len(part.body))
         body = json.loads(part.body)
         items, aggregates = body["individualScores"], body["aggregatedScores"]
         assert items or aggregates
+        if len(self.sizes) > self.down_after:
+            return Verdict.REFUSED
         if len(part.body) > self.max_bytes:
             return Verdict.TOO_LARGE
         names = self.aggregates.keys() | {each["evaluatorName"] for each in aggregates}
@@ -230,12 +234,26 @@ def test_an_unknown_run_is_given_up_on_without_asking_for_every_score() -> None:
 
 
 def test_an_outage_in_the_middle_is_not_taken_for_thousands_of_bad_scores() -> None:
-    store = Store(bad_item=lambda item: int(item["traceId"][1:]) > 2500)
-    plan = plan_for(summaries(["A"], 20_000))
+    store, plan = Store(down_after=2), plan_for(summaries(["A"], 20_000))
     store.publish(plan)
     assert plan.hopeless
-    assert plan.stored >= 2500
+    assert plan.stored >= 2000
+    assert len(store.sizes) < 60
     assert len(plan.refused) <= MAX_REFUSED_IN_A_ROW
+
+
+@pytest.mark.parametrize(
+    ("bad_item", "refused"),
+    [
+        pytest.param(lambda item: item["evaluatorName"] == "A", 300, id="of one evaluator"),
+        pytest.param(lambda item: 100 <= int(item["traceId"][1:]) < 150, 150, id="of fifty traces in a row"),
+    ],
+)
+def test_many_bad_items_in_a_row_leave_all_others_stored(bad_item: Callable[[dict], bool], refused: int) -> None:
+    store, plan = Store(bad_item=bad_item), plan_for(summaries(["A", "B", "C"], 300))
+    store.publish(plan)
+    assert not plan.hopeless
+    assert (plan.stored, len(store.scores), len(plan.refused)) == (900 - refused, 900 - refused, refused)
 
 
 def test_evaluators_without_a_single_item_still_publish_their_aggregates() -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
-from loopback import MONITOR_ID, RUN_ID, Fault, Platform, status
+from loopback import MONITOR_ID, RUN_ID, Fault, Platform, Response, status
 
-from amp_evaluation._publish_plan import PublishPlan
+from amp_evaluation._publish_plan import MAX_REFUSED_IN_A_ROW, PublishPlan
 from amp_evaluation._publisher import post_scores
 from amp_evaluation.http import HttpClient, RetryPolicy
 from amp_evaluation.models import EvaluatorScore, EvaluatorSummary, RunError
@@ -70,6 +70,30 @@ def test_an_outage_while_searching_for_the_refused_item_is_waited_out(platform: 
     plan = plan_of(100)
     assert post(platform, plan)[0] == []
     assert plan.stored == 99
+
+
+def test_an_outage_that_ends_while_it_is_asked_about_costs_only_what_was_tried_in_it(platform: Platform) -> None:
+    """The witness is sent with retries: it decides over all that is left."""
+    platform.interfere(Fault("publisher", status(500), after=1, times=42))
+    plan = plan_of(5000)
+    assert post(platform, plan)[0] == []
+    assert plan.stored == len(platform.publisher.scores) == 5000 - len(plan.refused)
+    assert len(plan.refused) <= MAX_REFUSED_IN_A_ROW
+
+
+@pytest.mark.parametrize("code", [200, 202, 204])
+def test_only_a_201_counts_as_stored(platform: Platform, code: int) -> None:
+    """A gateway's sign-in page comes with 200."""
+    page = Fault("publisher", lambda platform, request, answer: Response(code, b"<html>"), times=99)
+    platform.interfere(page)
+    plan = plan_of(5)
+    (error,) = post(platform, plan)[0]
+    assert f"publisher: HTTP {code} instead of 201 (check the endpoint)" in error
+    assert not error.repeat_may_help
+    assert (plan.stored, platform.naps) == (0, [2.0, 4.0, 8.0])
+    page.times = 1
+    assert post(platform, plan := plan_of(5))[0] == []
+    assert plan.stored == len(platform.publisher.scores) == 5
 
 
 @pytest.mark.parametrize(("code", "repeat_may_help"), [(503, True), (403, False), (404, False), (400, False)])

@@ -33,7 +33,7 @@ MIN_TEXT_CHARS = 200
 """A text that was cut to this and is still too large is not what makes the body too large."""
 
 MAX_REFUSED_IN_A_ROW = 20
-"""Single items refused without one stored between them: then it isn't the items (an outage, an unknown run)."""
+"""Single items refused without one stored between them: then a witness tells whether it is the items, or all."""
 
 T = TypeVar("T")
 
@@ -48,12 +48,16 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One body to post. `is_probe`: it comes from a part that was refused, whose retries were spent already."""
+    """One body to post. `is_probe`: it comes from a part that was refused, whose retries were spent already.
+
+    `is_witness`: nothing in it can be wrong, so when it is refused, it isn't what is sent (an outage, an unknown run).
+    """
 
     body: bytes
     items: list[Item]
     aggregates: list[Aggregate]
     is_probe: bool
+    is_witness: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class _Chunk:
     items: list[Item]
     aggregates: list[Aggregate]
     is_probe: bool = False
+    is_witness: bool = False
 
 
 class PublishPlan:
@@ -144,6 +149,8 @@ class PublishPlan:
             self._stored_by.update(item["evaluatorName"] for item in part.items)
             self._refused_in_a_row = 0
             self._names_are_known = True
+        elif part.is_witness:
+            self.hopeless = True
         elif verdict is Verdict.TOO_LARGE:
             self._cap = min(self._cap, len(part.body)) // 2
             self._make_smaller(chunk, len(part.body))
@@ -171,10 +178,11 @@ class PublishPlan:
         if items:
             # A tenth of room: the next items may be a little heavier.
             self._item_bytes = 1.1 * len(body) / len(items)
-        if len(body) >= self._cap:
+        if len(body) >= self._cap and not chunk.is_witness:
             self._make_smaller(_Chunk(items, aggregates, chunk.is_probe), len(body))
             return None
-        return Part(body=body, items=items, aggregates=aggregates, is_probe=chunk.is_probe)
+        probe, witness = chunk.is_probe, chunk.is_witness
+        return Part(body=body, items=items, aggregates=aggregates, is_probe=probe, is_witness=witness)
 
     def _without_bad_names(self, chunk: _Chunk) -> tuple[list[Item], list[Aggregate]]:
         bad = self._bad_names
@@ -221,8 +229,10 @@ class PublishPlan:
         else:
             self._bad_names.add(chunk.aggregates[0]["evaluatorName"])
         self._refused_in_a_row += 1
-        all_names_are_bad = len(self._bad_names) == len(self._aggregates)
-        self.hopeless = all_names_are_bad or self._refused_in_a_row >= MAX_REFUSED_IN_A_ROW
+        good = [each for each in self._aggregates if each["evaluatorName"] not in self._bad_names]
+        self.hopeless = not good
+        if good and self._refused_in_a_row == MAX_REFUSED_IN_A_ROW:
+            self._put_first(_Chunk([], good[:1], is_witness=True))
 
     def _put_first(self, *chunks: _Chunk) -> None:
         self._queue.extendleft(reversed(chunks))

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from amp_evaluation._publish_plan import Part, PublishPlan, Verdict
-from amp_evaluation.errors import PeerError, TransientError
+from amp_evaluation.errors import PeerError, RefusedError, TransientError
 from amp_evaluation.http import HttpClient, TokenProvider
 from amp_evaluation.models import RunError
 
 __all__ = ["post_scores"]
 
+STORED = 201
+
 VERDICTS: dict[int | None, Verdict] = {413: Verdict.TOO_LARGE, 500: Verdict.REFUSED}
 """What the publisher's status says about the part itself; every other failure is about the publisher."""
+
+
+class NotStoredError(TransientError):
+    """Another 2xx than the publisher's: from a gateway's sign-in page, say. Nothing says that the scores are stored."""
 
 
 def post_scores(
@@ -37,14 +43,21 @@ def post_scores(
 def _post(part: Part, client: HttpClient, path: str, token: TokenProvider) -> Verdict:
     """Post one part. A 500 that stays is how the publisher refuses a value, so it is a verdict and no outage."""
 
-    def send(retry: bool) -> None:
-        client.post(path, body=part.body, content_type="application/json", token=token, retry=retry)
+    def send() -> None:
+        reply = client.post(path, body=part.body, content_type="application/json", token=token, retry=False)
+        if reply.status != STORED:
+            raise NotStoredError(client.role, f"HTTP {reply.status} instead of {STORED}", status=reply.status)
+
+    def send_patiently() -> None:
+        client.retry.run(send, role=client.role)
 
     try:
         if part.is_probe:
-            _send_probe(send)
+            _send_probe(send, send_patiently)
         else:
-            send(True)
+            send_patiently()
+    except NotStoredError as error:
+        raise RefusedError(error.role, error.detail, status=error.status, hint="check the endpoint") from error
     except PeerError as error:
         verdict = VERDICTS.get(error.status)
         if verdict is None or error.role != client.role:
@@ -53,11 +66,11 @@ def _post(part: Part, client: HttpClient, path: str, token: TokenProvider) -> Ve
     return Verdict.STORED
 
 
-def _send_probe(send: Callable[[bool], None]) -> None:
+def _send_probe(send: Callable[[], None], send_patiently: Callable[[], None]) -> None:
     """Once when it is refused, since its retries were spent on the whole; as usual when something else fails."""
     try:
-        send(False)
+        send()
     except TransientError as error:
         if error.status == 500:
             raise
-        send(True)
+        send_patiently()
