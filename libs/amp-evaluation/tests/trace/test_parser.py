@@ -203,6 +203,7 @@ def test_a_root_that_failed_without_an_answer_is_a_failed_run_with_the_message()
         span("l", "r", kind="llm", input=[said("user", "Q")], output="half an answer"),
     )
     assert trace.failed and "blocked by policy" in trace.failure_reason
+    assert not trace.failure_reason.startswith("run failed")  # a skip says "the run failed: " before it
     assert trace.output == "", "nothing is taken from below a failed root"
 
 

@@ -191,4 +191,4 @@ def _cause(node: Node) -> Node:
 def _reason(node: Node) -> str:
     parts = [part for part in (node.error_type, node.error_message) if part]
     said = ": ".join(parts) or "an error without a message"
-    return f"run failed at {node.name!r}: {said}"
+    return f"{said} (at {node.name!r})"
