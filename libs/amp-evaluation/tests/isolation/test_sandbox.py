@@ -104,9 +104,9 @@ def test_what_cannot_be_loaded_again_is_stopped_and_the_others_go_on(
 COUNTING = """
 import amp_evaluation.isolation.child as child
 arrivals, real = [], child.unpack_trace
-def counting(packed):
+def counting(*packed):
     arrivals.append(1)
-    return real(packed)
+    return real(*packed)
 child.unpack_trace = counting
 def f(trace: Trace): return EvalResult(1, str(len(arrivals)))
 """

@@ -22,7 +22,7 @@ from amp_evaluation.isolation import protocol
 from amp_evaluation.isolation.confine import die_with, limit_resources, lock_in
 from amp_evaluation.isolation.line import JobLine
 from amp_evaluation.isolation.loading import LoadedEvaluator, SourceError, load
-from amp_evaluation.isolation.packing import unpack_trace
+from amp_evaluation.isolation.packing import ArrivingTrace, unpack_trace
 from amp_evaluation.isolation.protocol import (
     AskRequest,
     Broken,
@@ -37,6 +37,7 @@ from amp_evaluation.isolation.protocol import (
 from amp_evaluation.trace.models import AgentTrace, LLMSpan, Trace
 
 RECURSION_LIMIT = 1000  # set again for each item: one that raised it must not take the next one down
+OWN_REFERENCES = 2  # to the trace, between two items: the attribute, and the argument of the function that counts
 NO_MEMORY = "MemoryError: it needs more memory than AMP_CODE_EVALUATOR_MEMORY_MB allows"
 
 
@@ -90,7 +91,7 @@ class Evaluators:
         try:
             sys.setrecursionlimit(RECURSION_LIMIT)
             request: Request = pickle.loads(body)
-            self._take_in(request)
+            self._take_in(request, line)
         except MemoryError:
             gc.collect()
             return Failed(reason=NO_MEMORY)
@@ -121,16 +122,20 @@ class Evaluators:
         finally:
             self._memory.for_evaluating()
 
-    def _take_in(self, request: Request) -> None:
+    def _take_in(self, request: Request, line: JobLine | None) -> None:
         if isinstance(request, AskRequest) and request.trace is not None:
             self._trace = None  # let go of the old one before the next is made
-            self._trace = unpack_trace(request.trace)
+            self._trace = unpack_trace(request.trace, line.fetch_spans if line is not None else list)
 
     def ask(self, request: AskRequest) -> Reply:
         if self._trace is None:
             return Failed(reason="the trace did not reach the evaluator's process")
-        target = _target(self._trace, request.item)
-        return self._loaded[request.index].ask(self._trace, target, request.task)
+        try:
+            return self._loaded[request.index].ask(self._trace, _target(self._trace, request.item), request.task)
+        finally:
+            # the code has kept the trace: its spans can't be had any more once the next one is here
+            if isinstance(self._trace, ArrivingTrace) and sys.getrefcount(self._trace) > OWN_REFERENCES:
+                _ = self._trace.spans
 
     def read(self, request: ReadRequest) -> Reply:
         return self._loaded[request.index].read(request.content)

@@ -1,4 +1,4 @@
-"""The child's way to a model: it has no keys, so the job asks for it, while the child waits."""
+"""The child's way to what only the job has: models, for it has no keys, and the spans of the trace at hand."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 import pickle
 import socket
 import threading
+from typing import Any
 
 from amp_evaluation.isolation import protocol
-from amp_evaluation.isolation.protocol import Asking, ModelFailed, ModelReplied
+from amp_evaluation.isolation.packing import unpack_spans
+from amp_evaluation.isolation.protocol import Asking, ModelFailed, ModelReplied, SpansSent, SpansWanted
 from amp_evaluation.judge._habits import JudgeReply, Request
 from amp_evaluation.judge.faults import BadReplyError, JudgeError
 
@@ -16,7 +18,7 @@ __all__ = ["JobLine"]
 
 
 class JobLine:
-    """Asks models over the channel. Open while an item is evaluated: at other times nobody listens."""
+    """Asks over the channel, and waits. Open while an item is evaluated: at other times nobody listens."""
 
     def __init__(self, channel: socket.socket) -> None:
         self.default_model = ""
@@ -33,14 +35,29 @@ class JobLine:
             max_tokens=request.max_tokens,
             again=again,
         )
+        answer: ModelReplied | ModelFailed | None = self._exchange(question)
+        if answer is None:
+            raise JudgeError("a model can be asked only while an item is evaluated")
+        if isinstance(answer, ModelReplied):
+            return JudgeReply(answer.content, answer.cut_off)
+        raise BadReplyError(answer.reason) if answer.may_ask_again else JudgeError(answer.reason)
+
+    def fetch_spans(self) -> list[Any]:
+        """The spans of the trace at hand."""
+        answer: SpansSent | None = self._exchange(SpansWanted())
+        if answer is None:
+            raise RuntimeError("the spans of a trace can be read only while it is evaluated")
+        if answer.packed is None:
+            raise RuntimeError(answer.reason)
+        return unpack_spans(answer.packed)
+
+    def _exchange(self, question: Asking | SpansWanted) -> Any:
+        """The job's answer; None when nobody listens."""
         with self._lock:
             if not self.is_open:
-                raise JudgeError("a model can be asked only while an item is evaluated")
+                return None
             protocol.send(self._channel, protocol.encode_reply(question))
             body = protocol.receive(self._channel)
         if body is None:
             os._exit(0)  # the job has gone
-        answer: ModelReplied | ModelFailed = pickle.loads(body)
-        if isinstance(answer, ModelReplied):
-            return JudgeReply(answer.content, answer.cut_off)
-        raise BadReplyError(answer.reason) if answer.may_ask_again else JudgeError(answer.reason)
+        return pickle.loads(body)

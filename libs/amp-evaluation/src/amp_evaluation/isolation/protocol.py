@@ -73,7 +73,15 @@ class ModelFailed:
     may_ask_again: bool = False
 
 
-Request = LoadRequest | AskRequest | ReadRequest | ModelReplied | ModelFailed
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpansSent:
+    """The packed spans of the trace at hand; None and a reason where they can't be had."""
+
+    packed: bytes | None
+    reason: str = ""
+
+
+Request = LoadRequest | AskRequest | ReadRequest | ModelReplied | ModelFailed | SpansSent
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,6 +160,10 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True, tag="asking"):
     again: bool
 
 
+class SpansWanted(msgspec.Struct, frozen=True, kw_only=True, tag="spans"):
+    """User code reads the spans of a trace that came without them; answered by `SpansSent`."""
+
+
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True, tag="unreadable"):
     """The judge's own reader found no score in a model's reply."""
 
@@ -170,7 +182,7 @@ class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
     reason: str
 
 
-Reply = Ready | Loaded | Refused | Scored | Prompted | Asking | Unreadable | Failed | Broken
+Reply = Ready | Loaded | Refused | Scored | Prompted | Asking | SpansWanted | Unreadable | Failed | Broken
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)

@@ -14,7 +14,7 @@ from amp_evaluation.errors import ConfigError
 from amp_evaluation.isolation._process import ChildHung, ChildLost, ChildProcess
 from amp_evaluation.isolation.confine import LOAD_ALLOWANCE_BYTES, hide_memory
 from amp_evaluation.isolation.models import Models
-from amp_evaluation.isolation.packing import pack_trace
+from amp_evaluation.isolation.packing import pack_spans, pack_trace
 from amp_evaluation.isolation.protocol import (
     Asking,
     AskRequest,
@@ -28,6 +28,8 @@ from amp_evaluation.isolation.protocol import (
     Refused,
     Reply,
     Request,
+    SpansSent,
+    SpansWanted,
 )
 from amp_evaluation.isolation.remote import Answer, Remote
 from amp_evaluation.trace.models import Trace
@@ -59,6 +61,7 @@ class Sandbox:
         self._remotes: list[Remote] = []
         self._sent: weakref.ref[Trace] | None = None
         self._served: set[int] = set()  # evaluators whose code has run in this child
+        self._reads_spans = False
         self._warned = False
         self._greeted = False
         self._resident_limit = 0
@@ -185,12 +188,11 @@ class Sandbox:
 
         def attempt(child: ChildProcess) -> Reply:
             known = self._sent is not None and self._sent() is trace
-            packed = None if known else pack_trace(trace)
+            packed = None if known else pack_trace(trace, with_spans=self._reads_spans or item is not None)
+            self._sent = weakref.ref(trace)
             default = models.default_model
             request = AskRequest(index=index, trace=packed, item=item, task=task, default_model=default)
-            reply = self._talk(child, request, models)
-            self._sent = self._sent if known else weakref.ref(trace)
-            return reply
+            return self._talk(child, request, models)
 
         with self._lock:
             return self._fairly(index, attempt)
@@ -221,13 +223,13 @@ class Sandbox:
         """The reply to a request, after what the child asks models meanwhile. Their time is not the child's."""
         reply = self._call(child, request)
         asked = 0
-        while isinstance(reply, Asking):
+        while isinstance(reply, Asking | SpansWanted):
             asked += 1
             if asked > MAX_QUESTIONS:
                 child.kill()
-                raise ChildHung(f"it asked models more than {MAX_QUESTIONS} times for one item")
+                raise ChildHung(f"it asked for more than {MAX_QUESTIONS} things while it evaluated one item")
             try:
-                answer = models.answer(reply)
+                answer = models.answer(reply) if isinstance(reply, Asking) else self._spans()
             except BaseException:
                 child.kill()  # it waits for an answer, and would take the next request for it
                 raise
@@ -236,6 +238,17 @@ class Sandbox:
             child.kill()
             raise ChildLost(reply.reason)
         return reply
+
+    def _spans(self) -> SpansSent:
+        """The spans of the trace sent last. Who reads them once will read them again: from now on they go along."""
+        self._reads_spans = True
+        trace = self._sent() if self._sent is not None else None
+        if trace is None:
+            return SpansSent(packed=None, reason="the trace is no longer there")
+        try:
+            return SpansSent(packed=pack_spans(trace))
+        except Exception as error:
+            return SpansSent(packed=None, reason=f"the spans can't be sent: {type(error).__name__}: {error}")
 
     def _call(self, child: ChildProcess, request: Request) -> Reply:
         body = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
