@@ -184,7 +184,7 @@ def test_a_check_says_what_to_do_where_a_peer_fails() -> None:
     assert "HTTP 403" in out
     assert "the client lacks the rights" in out
     assert "try again later" in out
-    assert "check the model's name and its key" in out
+    assert "check the model's name, and LLM_API_BASE and LLM_API_KEY" in out
 
 
 def test_a_check_without_an_identity_provider_says_which_to_mend_first() -> None:

@@ -92,7 +92,8 @@ def test_only_a_201_counts_as_stored(platform: Platform, code: int) -> None:
     assert not error.repeat_may_help
     assert (plan.stored, platform.naps) == (0, [2.0, 4.0, 8.0])
     page.times = 1
-    assert post(platform, plan := plan_of(5))[0] == []
+    plan = plan_of(5)
+    assert post(platform, plan)[0] == []
     assert plan.stored == len(platform.publisher.scores) == 5
 
 

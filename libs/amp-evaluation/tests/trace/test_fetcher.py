@@ -504,7 +504,7 @@ def test_an_identity_provider_that_fails_is_no_page_that_cannot_be_read(how: str
         fetcher = fetcher_of(platform, token_provider=token)
         traces = fetcher.fetch_traces(START, END)
         assert len(list(islice(traces, 9))) == 9
-        with pytest.raises(TransientError, match="^identity provider: [^;]*$") as caught:
+        with pytest.raises(TransientError, match=r"^identity provider: [^;]*$") as caught:
             list(traces)
         assert "for every page" not in str(caught.value)
         assert (len(asked), limits(platform)) == (5, [10]), "one page, tried four times, at its full size"
