@@ -95,3 +95,16 @@ def test_no_number_is_cut_however_narrow_the_terminal(monkeypatch: pytest.Monkey
 def test_a_line_that_cannot_be_formatted_does_not_end_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     TerminalView(Tty()).handle(logging.LogRecord("x", logging.INFO, "f", 1, "%d", ("no number",), None))
     assert "Logging error" in capsys.readouterr().err
+
+
+def test_what_a_trace_says_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Tty()
+    view = TerminalView(stream)
+    view.handle(logging.LogRecord("x", logging.INFO, "f", 1, "two\n\tlines \x1b]0;owned\x07 \u202e \x9b2J", (), None))
+    run = result()
+    run.scores["\x1b[2JN"] = run.scores["Nothing"]
+    view.show_results(run)
+    assert "two\n" in stream.getvalue()
+    assert not set("\x1b\x07\u202e\x9b") & set(stream.getvalue())
+    assert "\\x1b]0;owned" in stream.getvalue()

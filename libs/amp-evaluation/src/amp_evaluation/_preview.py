@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from amp_evaluation._visible import visible
 from amp_evaluation.errors import TraceParseError
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._items import EvaluationItem
@@ -22,7 +23,7 @@ PROMPT_ONLY = "a preview asks no model"
 def evaluator_lines(evaluators: Iterable[BaseEvaluator]) -> Iterator[str]:
     """A line an evaluator: its name, level, the modes it works in, and a judge's model."""
     rows = [
-        (evaluator.name, str(evaluator.level), _modes(evaluator.info.modes), _model(evaluator))
+        (visible(evaluator.name), str(evaluator.level), _modes(evaluator.info.modes), _model(evaluator))
         for evaluator in evaluators
     ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
@@ -49,8 +50,8 @@ def prompt_lines(evaluators: Iterable[BaseEvaluator], trace: Trace) -> Iterator[
     for evaluator in evaluators:
         if isinstance(evaluator, LLMAsJudgeEvaluator) and EvalMode.MONITOR in evaluator.info.modes:
             yield ""
-            yield f"--- {evaluator.name}: prompt for trace {trace.trace_id} ---"
-            yield _first_prompt(evaluator, trace)
+            yield f"--- {visible(evaluator.name)}: prompt for trace {trace.trace_id} ---"
+            yield visible(_first_prompt(evaluator, trace))
 
 
 def _modes(modes: Sequence[EvalMode]) -> str:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from amp_evaluation._json_log import masker
+from amp_evaluation._visible import visible
 from amp_evaluation.models import EvaluatorSummary
 from amp_evaluation.run_result import Progress as RunProgress
 from amp_evaluation.run_result import RunResult
@@ -53,7 +54,7 @@ class TerminalView(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             level = LEVEL_WORDS.get(record.levelname, record.levelname)
-            text = self._masked(self.format(record))
+            text = visible(self._masked(self.format(record)))
             line = Text.assemble((f"{level:5}", LEVEL_STYLES.get(record.levelname, "")), " ", text)
             self._console.print(line)  # in one go: the bar is drawn anew after each print
         except Exception:  # a log line must never end the run; logging's own way reports it on stderr
@@ -93,7 +94,7 @@ def _row(name: str, summary: EvaluatorSummary) -> list[str]:
     passed = sum(score.passed is True for score in summary.individual_scores)
     mean = summary.mean
     return [
-        escape(name),
+        escape(visible(name)),
         str(summary.level),
         str(summary.count - summary.skipped_count),
         str(passed),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from amp_evaluation._time import format_rfc3339
+from amp_evaluation._visible import visible
 from amp_evaluation.trace._agents import as_text
 from amp_evaluation.trace._spans import AgentSpan, ChainSpan, LLMSpan, RetrieverSpan, Span, ToolSpan
 from amp_evaluation.trace._tree import children_of, walk
@@ -16,8 +16,6 @@ Json: TypeAlias = dict[str, Any]
 
 MAX_SHOWN: Final = 2000
 """Characters of one text that people are shown; `--json` has it whole."""
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def describe(trace: Trace) -> Json:
@@ -112,12 +110,7 @@ def _name(span: Span) -> str:
 
 def render(found: Json) -> str:
     """The description as text: safe to show, long texts cut."""
-    return "\n".join(_visible(line) for line in _lines(found)) + "\n"
-
-
-def _visible(text: str) -> str:
-    """Control characters and direction marks spelled out: a trace must not steer the reader's terminal."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+    return "\n".join(visible(line) for line in _lines(found)) + "\n"
 
 
 def _lines(found: Json) -> Iterator[str]:
