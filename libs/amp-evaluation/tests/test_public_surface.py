@@ -39,7 +39,7 @@ def test_the_names_of_parameters_can_be_had_where_they_are_declared() -> None:
     assert params.EvalMode is amp_evaluation.EvalMode
 
 
-HEAVY = ["any_llm", "openai", "anthropic", "numpy", "pandas", "opentelemetry", "httpx", "genai_prices"]
+HEAVY = ["requests", "any_llm", "openai", "anthropic", "numpy", "pandas", "opentelemetry", "httpx", "genai_prices"]
 
 
 def loaded_by(code: str) -> set[str]:
@@ -51,8 +51,20 @@ def loaded_by(code: str) -> set[str]:
 
 def test_importing_loads_nothing_heavy_and_reads_no_environment() -> None:
     assert loaded_by("import amp_evaluation") == set()
-    assert loaded_by("from amp_evaluation import Monitor, builtin, evaluator, EvalResult, Task") == set()
-    assert loaded_by("from amp_evaluation import *") <= {"opentelemetry"}
+    assert loaded_by("from amp_evaluation import Monitor, builtin, evaluator, EvalResult, Task") <= {"requests"}
+    assert loaded_by("from amp_evaluation import *") <= {"opentelemetry", "requests"}
+
+
+def test_reading_traces_and_running_custom_code_load_no_http() -> None:
+    assert loaded_by("import amp_evaluation.isolation.child; from amp_evaluation.trace import Trace") == set()
+    assert loaded_by("from amp_evaluation.trace import TraceFetcher, sample_traces") == {"requests"}
+
+
+def test_what_a_trace_comes_from_can_be_had_where_traces_are() -> None:
+    trace = amp_evaluation.trace
+    assert set(trace.__all__) <= set(dir(trace)) and all(getattr(trace, name) for name in trace.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = trace.nothing
 
 
 def test_the_settings_library_waits_until_settings_are_read() -> None:
