@@ -293,6 +293,19 @@ def test_the_first_copy_of_a_trace_wins_over_the_fragments_that_follow() -> None
         assert [len(trace.spans) for trace in got if trace.traceId == trace_id(1)] == [60]
 
 
+def test_many_long_runs_at_once_cost_few_pages() -> None:
+    """Once their starts are read, pages hold nothing but what they still do: half a minute of it, a span a second."""
+
+    def run(number: int) -> dict[str, Any]:
+        begin = TEN + number * MS
+        inner = [span(number, k, begin + k * S, begin + k * S + MS, parent=0) for k in range(1, 30)]
+        return whole(number, [span(number, 0, begin, begin + 30 * S), *inner])
+
+    with Platform([run(number) for number in range(100)]) as platform:
+        assert numbers(fetcher_of(platform).fetch_traces(START, END)) == list(range(100))
+        assert len(limits(platform)) < 30
+
+
 @pytest.mark.parametrize(
     ("now", "asked"),
     [("2026-01-16T00:00:20Z", "2026-01-16T00:00:20Z"), ("2026-01-15T12:00:00Z", "2026-01-16T00:00:00Z")],
@@ -421,6 +434,29 @@ def test_one_trace_that_cannot_be_assembled_costs_itself_and_its_gap_is_reported
         assert "2026-01-15T10:00:12.000001Z" in error
         assert platform.naps == [2.0, 4.0, 8.0], "only the page is retried, not the probes"
         assert [limit for limit in limits(platform) if limit != 1][-1] == 10
+
+
+def test_what_a_gap_leaves_of_a_trace_is_not_taken_for_all_of_it() -> None:
+    """The cursor steps past its root, and the spans after that come as a trace of their own."""
+    torn = whole(1, [span(1, 0, TEN + MS, TEN + 9 * S), span(1, 1, TEN + 8 * S, TEN + 9 * S, parent=0)])
+    bad = whole(0, [span(0, 0, TEN, TEN + 5 * S), span(0, 1, TEN + 4 * S, TEN + 5 * S, parent=0)])
+    with Platform([bad, torn, bare(2, TEN + 10 * S)]) as platform:
+        platform.break_traces(trace_id(0))
+        fetcher = fetcher_of(platform, page_size=2)
+        assert numbers(fetcher.fetch_traces(START, END)) == [2]
+        gap, rest = fetcher.report.errors
+        assert "2026-01-15T10:00:04.000001Z" in gap
+        assert "1 traces that start in such a stretch came in part" in rest
+        assert not rest.repeat_may_help
+
+
+def test_a_root_that_was_never_exported_is_evaluated_where_there_is_no_gap() -> None:
+    rootless = whole(1, [span(1, 0, TEN, TEN + S), span(1, 1, TEN, TEN + S, parent=0)])
+    del rootless["spans"][0]
+    with Platform([rootless, bare(2, TEN + S)]) as platform:
+        fetcher = fetcher_of(platform)
+        assert numbers(fetcher.fetch_traces(START, END)) == [1, 2]
+        assert fetcher.report.errors == []
 
 
 @pytest.mark.parametrize("bad", [{0}, {1}, {24}, {3, 5}, {0, 1, 23, 24}], ids=str)

@@ -5,8 +5,9 @@ from how the traces API behaves:
 
 * The next page starts where the last trace of this one starts, floored to the millisecond: order is exact
   to the millisecond, while the filter compares nanoseconds.
-* A full page never ends the walk. When nothing new comes, or the cursor can't move, many traces share one
-  stored time: the same request with twice the limit, up to 1,000.
+* A full page never ends the walk. When the cursor can't move, many traces share one stored time: the same
+  request with twice the limit, up to 1,000. When it moves and nothing new came, the page was full of what
+  known traces, long ones, still do: the next one is twice as large too.
 * A short page ends it when it holds its own reply's ``totalCount``; else it is asked again, larger.
 * A page from a trace's own start must hold that trace again. When it doesn't, the store rounds the query
   up: from then on the cursor is floored to the second.
@@ -86,6 +87,8 @@ class Walk:
             return True
         if self._move(facts):
             self._start_over()
+            if not facts.fresh:
+                self._limit = min(MAX_PAGE, facts.limit * 2)
             return False
         self._works = facts.limit
         if facts.limit < MAX_PAGE or facts.fresh:

@@ -47,6 +47,8 @@ class WindowFetch:
         self._given = given
         self._prefetches = prefetches
         self._seen: set[str] = set()  # of this window, with its margins
+        self._after_gap = False
+        self._torn = 0
         self._walk = Walk(
             start=window.asked_from,
             end=window.asked_to,
@@ -114,17 +116,19 @@ class WindowFetch:
             return False
         self._given.add(name)
         self._report.found += 1
-        if self._lost_its_end(trace):
+        if _has_root(trace):
+            return True
+        if self._crosses_end(trace):
             self._report.cut += 1
             trace.cut = True
+        elif self._after_gap:  # it began in there: what came is the rest of it, and would be scored as if it were all
+            self._torn += 1
+            return False
         return True
 
-    def _lost_its_end(self, trace: OTELTrace) -> bool:
-        """Whether the trace runs out of the window, and its root, which ends last, was left out for it."""
-        spans = wire_trace(trace).spans or ()
-        if not spans or any(span.spanId == trace.rootSpanId or not span.parentSpanId for span in spans):
-            return False
-        ends = (parse_rfc3339(span.endTime) for span in spans if isinstance(span.endTime, str))
+    def _crosses_end(self, trace: OTELTrace) -> bool:
+        """Whether the trace runs out of the window: then its root, which ends last, was left out for it."""
+        ends = (parse_rfc3339(span.endTime) for span in wire_trace(trace).spans or () if isinstance(span.endTime, str))
         return any(end is not None and end > self._window.end for end in ends)
 
     # --- faults -----------------------------------------------------------------------------------------
@@ -136,10 +140,16 @@ class WindowFetch:
 
     def _note_gaps(self) -> None:
         gaps, self._walk.gaps = self._walk.gaps, []
+        self._after_gap = self._after_gap or bool(gaps)
         inside = (gap for gap in gaps if self._window.touches(gap.start, gap.end))
         self._report.errors += [RunError(_gap_text(gap), repeat_may_help=False) for gap in inside]
 
     def _conclude(self) -> None:
+        if self._torn:
+            text = (
+                f"traces API: {self._torn} traces that start in such a stretch came only in part and are not evaluated"
+            )
+            self._report.errors.append(RunError(text, repeat_may_help=False))
         if self._walk.short_of_total:
             self._warn("traces API: it counts more traces than it gives: the rest, if there is any, is out of reach")
         failure = self._export.last_failure
@@ -155,6 +165,12 @@ class WindowFetch:
 def _identity(trace: OTELTrace) -> str:
     """The trace's id; for one without, something that is the same whenever it comes again."""
     return trace.traceId or f"no id: {trace.startTime} {trace.rootSpanId} {trace.size}"
+
+
+def _has_root(trace: OTELTrace) -> bool:
+    """Also for a trace without spans: nothing says that one is missing."""
+    spans = wire_trace(trace).spans or ()
+    return not spans or any(span.spanId == trace.rootSpanId or not span.parentSpanId for span in spans)
 
 
 def _gap_text(gap: Gap) -> str:
