@@ -142,6 +142,10 @@ class PublishPlan:
             self.settle(part, Verdict.STORED)
         yield b'],"aggregatedScores":' + encode(self._aggregates) + b"}\n"
 
+    def take_back(self) -> None:
+        """Nothing counts as stored any more: the target broke off, and a part of a body is none."""
+        self._stored_by.clear()
+
     def settle(self, part: Part, verdict: Verdict) -> None:
         """Take note of what came of `part`, and plan what follows from it."""
         chunk = _Chunk(part.items, part.aggregates, part.is_probe)
