@@ -176,6 +176,15 @@ def set_up_logging(env: Mapping[str, str], stream: BinaryIO) -> TerminalView | N
     return view
 
 
+def open_stderr() -> BinaryIO:
+    """Standard error, unbuffered. Where it is closed its number goes to nothing: a socket or file would get the log."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) < STDERR_FD:
+        pass
+    if fd > STDERR_FD:
+        os.close(fd)
+    return io.FileIO(STDERR_FD, "wb", closefd=False)
+
+
 def open_view(stream: BinaryIO, secrets: Sequence[str]) -> TerminalView:
     """Its library is imported only where there is a terminal."""
     text = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", write_through=True)
@@ -700,6 +709,7 @@ def write_scores(plan: PublishPlan, path: str) -> list[RunError]:
         with Path(path).open("wb") as file:
             file.writelines(plan.one_body())
     except OSError as error:
+        plan.take_back()
         return [RunError(f"the scores can't be written: {error}", repeat_may_help=True)]
     return []
 
@@ -817,7 +827,7 @@ def run(
 ) -> int:
     """The whole job; returns its exit code. `clock` and `sleep` (seconds) are those of all waits for peers."""
     args = parse_args(argv)
-    state.view = set_up_logging(env, log_stream or io.FileIO(STDERR_FD, "wb", closefd=False))
+    state.view = set_up_logging(env, log_stream or open_stderr())
     delays = () if args.check else RETRY_DELAYS_S
     try:
         with prepare(args, env, RetryPolicy(delays=delays, clock=clock, sleep=sleep)) as job:
@@ -898,6 +908,7 @@ def main() -> NoReturn:
         sys.exit(run(sys.argv[1:], os.environ))
     except KeyboardInterrupt:
         log.warning("interrupted: the run ends early")
+        gc.freeze()  # as after a SIGTERM
         sys.exit(EXIT_INTERRUPTED)
 
 

@@ -700,6 +700,28 @@ def test_a_target_that_can_not_be_written_asks_for_a_repeat(tmp_path: Path) -> N
         ended = job(platform, **flags)
     assert ended.code == 1
     assert "can't be written" in ended.text
+    assert ended.stored()[0] == 0
+
+
+def test_a_target_that_breaks_off_holds_no_score(platform: Platform, tmp_path: Path) -> None:
+    """Much of it may be there by then; but half a JSON document is none."""
+    command = [sys.executable, str(ROOT / "main.py"), *platform.argv(publisher_endpoint=f"file:{tmp_path / 'scores'}")]
+    platform.serve(series(3000, start="2026-01-15T11:00:00Z", step_ms=1)[25:])
+    limited = ["bash", "-c", 'ulimit -f 400; exec "$@"', "bash", *command]
+    done = subprocess.run(limited, env=child_env(platform), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert (tmp_path / "scores").stat().st_size > 100_000
+    assert "stored 0 of 3000 scores" in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_do_no_harm(platform: Platform, tmp_path: Path, closed: str) -> None:
+    """Their numbers go to the next things that are opened: a log must not get into the scores."""
+    target = tmp_path / "scores.json"
+    command = [sys.executable, str(ROOT / "main.py"), *platform.argv(publisher_endpoint=f"file:{target}")]
+    closing = ["bash", "-c", f'exec "$@" {closed}', "bash", *command]
+    assert subprocess.run(closing, env=child_env(platform), capture_output=True, timeout=60).returncode == 0
+    assert len(json.loads(target.read_bytes())["individualScores"]) == 25
 
 
 def test_a_mapping_that_is_wrong_ends_with_2(platform: Platform, tmp_path: Path) -> None:
