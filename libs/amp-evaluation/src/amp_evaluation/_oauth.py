@@ -113,6 +113,6 @@ def parse_token(body: bytes) -> tuple[str, float]:
         raise RefusedError(IDENTITY_PROVIDER, "the reply holds no access token", hint="check IDP_TOKEN_URL")
     try:
         life_s = float(reply.get("expires_in"))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         life_s = DEFAULT_TOKEN_LIFE_S
     return token, life_s if math.isfinite(life_s) else DEFAULT_TOKEN_LIFE_S

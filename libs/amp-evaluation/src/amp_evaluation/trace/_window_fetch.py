@@ -146,9 +146,7 @@ class WindowFetch:
 
     def _conclude(self) -> None:
         if self._torn:
-            text = (
-                f"traces API: {self._torn} traces that start in such a stretch came only in part and are not evaluated"
-            )
+            text = f"traces API: {self._torn} traces that start in such a stretch came in part and are not evaluated"
             self._report.errors.append(RunError(text, repeat_may_help=False))
         if self._walk.short_of_total:
             self._warn("traces API: it counts more traces than it gives: the rest, if there is any, is out of reach")
