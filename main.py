@@ -241,6 +241,7 @@ class JobConfig:
         run_id = faults.check(parse_uuid, "--run-id", args.run_id)
         report = faults.check(parse_report, args.report)
         outputs = faults.check(parse_outputs, args.outputs)
+        faults.check(check_files_differ, args, traces, publisher, report)
         faults.check(check_texts, args)
         faults.check(check_log_level, env)
         idp = faults.check(parse_idp, env, any(e and e.url for e in (traces, publisher)))
@@ -363,6 +364,21 @@ def parse_report(text: str | None) -> Path | None:
     if path.is_dir() or not path.parent.is_dir() or path.suffix == ".json":
         raise ConfigError(f"--report={text!r}: a page (.html) in a folder that exists is wanted; the .json is its twin")
     return path
+
+
+def check_files_differ(
+    args: argparse.Namespace, traces: Endpoint | None, publisher: Endpoint | None, report: Path | None
+) -> None:
+    """No file that is written is one that is read, or written twice."""
+    read = {"--traces-api-endpoint": traces and traces.path, "--evaluators": args.evaluators.partition("@")[2]}
+    written = {"--publisher-endpoint": publisher and publisher.path, "--report": report}
+    if report is not None:
+        written["--report's figures"] = report.with_suffix(".json")
+    seen = {Path(path).resolve(): flag for flag, path in read.items() if path}
+    for flag, path in written.items():
+        other = seen.setdefault(Path(path).resolve(), flag) if path else flag
+        if other != flag:
+            raise ConfigError(f"{flag} would overwrite {str(path)!r}, which is {other} too: give another path")
 
 
 def parse_outputs(text: str | None) -> Path | None:

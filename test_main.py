@@ -693,6 +693,34 @@ def test_a_broken_traces_file_names_file_and_place(platform: Platform, tmp_path:
     assert not sent_anything(platform)
 
 
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        pytest.param(
+            {"publisher_endpoint": "file:./traces.json"}, "--traces-api-endpoint", id="scores over the traces"
+        ),
+        pytest.param(
+            {"publisher_endpoint": "file:r.json", "report": "r.html"}, "figures", id="figures over the scores"
+        ),
+        pytest.param(
+            {"publisher_endpoint": "file:r.html", "report": "r.html"}, "--publisher", id="page over the scores"
+        ),
+        pytest.param({"publisher_endpoint": "file:rules.json"}, "--evaluators", id="scores over the evaluators"),
+    ],
+)
+def test_no_file_is_overwritten_that_the_run_reads_or_writes(
+    platform: Platform, tmp_path: Path, flags: dict[str, str], told: str
+) -> None:
+    (tmp_path / "traces.json").write_text(json.dumps({"traces": series(2), "totalCount": 2}))
+    (tmp_path / "rules.json").write_text(json.dumps([LATENCY]))
+    before = sorted(tmp_path.iterdir())
+    ended = job(platform, evaluators="@rules.json", traces_api_endpoint="file:traces.json", **flags)
+    assert ended.code == 2
+    assert "would overwrite" in ended.text
+    assert told in ended.text
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_a_target_that_can_not_be_written_asks_for_a_repeat(tmp_path: Path) -> None:
     (tmp_path / "traces.json").write_text(json.dumps({"traces": series(2), "totalCount": 2}))
     flags = {"traces_api_endpoint": f"file:{tmp_path / 'traces.json'}", "publisher_endpoint": "file:/dev/full"}
