@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from loopback import Model, Response, Server, completion
 
+from amp_evaluation._retry import RetryPolicy
 from amp_evaluation.config import Config, LLMJudgeConfig
 from amp_evaluation.dataset.models import Task
 from amp_evaluation.errors import ConfigError
+from amp_evaluation.evaluators._asked_models import AskedModels
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators.code import code_evaluator, template_judge
 from amp_evaluation.isolation import Sandbox
@@ -451,6 +453,24 @@ def test_what_code_asks_is_counted_and_what_fails_is_reported(make: Make, model:
     assert [(usage.model, usage.calls, usage.input_tokens) for usage in report.usage] == [("openai/m", 3, 240)]
     assert [(error.repeat_may_help, error.is_logged) for error in report.errors] == [(False, True)]
     assert "unknown model" in (lost.skip_reason or "") and "unknown model" in report.errors[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        pytest.param(Response.of(400, {"error": {"code": "context_length_exceeded"}}), "context length", id="too long"),
+        pytest.param(Response.of(503, {}), "could not be asked: HTTP 503, after its retries", id="an outage"),
+        pytest.param(completion(None, finish_reason="content_filter"), "content filter", id="blocked"),
+    ],
+)
+def test_why_a_model_gave_nothing_is_the_reason(
+    make: Make, reply: Any, reason: str, model: Model, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AskedModels, "_retry_policy", RetryPolicy(delays=(0.01,)))
+    source = JUDGE + "    def evaluate(self, trace: Trace): return self._call_llm_with_retry('Fine?')\n"
+    model.reply = reply
+    (found,) = judged(make(source), config)
+    assert reason in (found.skip_reason or "")
 
 
 def test_a_reply_that_can_not_be_used_is_asked_for_again(make: Make, model: Model, config: Config) -> None:

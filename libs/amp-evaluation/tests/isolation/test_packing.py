@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import socket
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from amp_evaluation.isolation import Remote, Sandbox
+from amp_evaluation.isolation import Remote, Sandbox, child
+from amp_evaluation.isolation.line import JobLine
 from amp_evaluation.isolation.packing import ArrivingTrace, pack_spans, pack_trace, unpack_spans, unpack_trace
-from amp_evaluation.isolation.protocol import Failed, Scored
+from amp_evaluation.isolation.protocol import AskRequest, Failed, LoadRequest, Scored
 from amp_evaluation.trace.models import AgentSpan, LLMSpan, ToolSpan, Trace, UserMessage
 
 SPANS = [AgentSpan("a"), LLMSpan("l", "a", None, [UserMessage("hello")], "x"), ToolSpan("t", "a", name="find")]
@@ -67,6 +69,12 @@ def test_spans_that_are_set_are_not_fetched() -> None:
     assert (trace.spans, fetched) == ([], [])
 
 
+class NoLimits:
+    def for_loading(self) -> None: ...
+
+    def for_evaluating(self) -> None: ...
+
+
 def load(sandbox: Sandbox, source: str) -> Remote:
     return sandbox.load("code", source, name="custom", config={}, level=None)
 
@@ -104,10 +112,27 @@ KEEPERS = {
 def test_a_trace_that_is_kept_keeps_its_spans(source: str) -> None:
     with Sandbox() as sandbox:
         remote = load(sandbox, source)
-        first, second = (Trace(str(n), spans=list(SPANS)) for n in range(2))
+        first, second = Trace("1", spans=list(SPANS)), Trace("2", spans=SPANS[:1])
         remote.ask(first, first)
         del first
         assert score(remote, second) == 0.3
+
+
+def test_spans_of_a_trace_that_has_gone_are_never_those_of_another() -> None:
+    asked = (AskRequest(index=0, trace=pack_trace(trace, with_spans=False), item=None) for trace in (TRACE, TRACE))
+    evaluators = child.Evaluators(NoLimits())
+    source = "def f(t: Trace): return 1"
+    load_it = LoadRequest(index=0, kind="code", name="n", source=source, config={}, level=None)
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        line = JobLine(mine)
+        evaluators.answer(pickle.dumps(load_it), line)
+        evaluators.answer(pickle.dumps(next(asked)), line)
+        first = evaluators._trace
+        evaluators.answer(pickle.dumps(next(asked)), line)
+        assert first is not None
+        with pytest.raises(RuntimeError, match="only while it is evaluated"):
+            _ = first.spans
 
 
 def test_spans_that_can_not_be_sent_cost_their_item() -> None:

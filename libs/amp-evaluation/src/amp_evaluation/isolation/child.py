@@ -14,6 +14,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
@@ -85,6 +86,7 @@ class Evaluators:
         self._memory = memory
         self._loaded: dict[int, LoadedEvaluator] = {}
         self._trace: Trace | None = None
+        self._arrived = 0
 
     def answer(self, body: bytes, line: JobLine | None = None) -> Reply:
         """The reply to one request. Whatever user code raises is a reply, `sys.exit()` too."""
@@ -125,7 +127,14 @@ class Evaluators:
     def _take_in(self, request: Request, line: JobLine | None) -> None:
         if isinstance(request, AskRequest) and request.trace is not None:
             self._trace = None  # let go of the old one before the next is made
-            self._trace = unpack_trace(request.trace, line.fetch_spans if line is not None else list)
+            self._arrived += 1
+            self._trace = unpack_trace(request.trace, partial(self._fetch_spans, line, self._arrived))
+
+    def _fetch_spans(self, line: JobLine | None, number: int) -> list[Any]:
+        """The spans of the trace that arrived as number so; the job holds those of the last one only."""
+        if line is None or number != self._arrived:
+            raise RuntimeError("the spans of a trace can be read only while it is evaluated")
+        return line.fetch_spans()
 
     def ask(self, request: AskRequest) -> Reply:
         if self._trace is None:
