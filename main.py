@@ -370,7 +370,8 @@ def check_files_differ(
     args: argparse.Namespace, traces: Endpoint | None, publisher: Endpoint | None, report: Path | None
 ) -> None:
     """No file that is written is one that is read, or written twice."""
-    read = {"--traces-api-endpoint": traces and traces.path, "--evaluators": args.evaluators.partition("@")[2]}
+    rules = args.evaluators[1:] if args.evaluators.startswith("@") else None
+    read = {"--traces-api-endpoint": traces and traces.path, "--evaluators": rules}
     written = {"--publisher-endpoint": publisher and publisher.path, "--report": report}
     if report is not None:
         written["--report's figures"] = report.with_suffix(".json")

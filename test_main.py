@@ -721,6 +721,14 @@ def test_no_file_is_overwritten_that_the_run_reads_or_writes(
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_an_at_sign_within_the_list_names_no_file(platform: Platform, tmp_path: Path) -> None:
+    rules = json.dumps([LATENCY | {"displayName": "@scores.json"}])
+    (tmp_path / "traces.json").write_text(json.dumps({"traces": series(2), "totalCount": 2}))
+    target = rules.partition("@")[2]
+    ended = job(platform, evaluators=rules, traces_api_endpoint="file:traces.json", publisher_endpoint=f"file:{target}")
+    assert "would overwrite" not in ended.text
+
+
 def test_a_target_that_can_not_be_written_asks_for_a_repeat(tmp_path: Path) -> None:
     (tmp_path / "traces.json").write_text(json.dumps({"traces": series(2), "totalCount": 2}))
     flags = {"traces_api_endpoint": f"file:{tmp_path / 'traces.json'}", "publisher_endpoint": "file:/dev/full"}
