@@ -89,3 +89,12 @@ def test_an_exception_as_a_reason(error: Exception, text: str) -> None:
 
 def test_a_long_text_is_cut() -> None:
     assert len(error_text(ValueError("x" * 100_000))) < 1100
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_async_function_gives_no_result_and_no_warning() -> None:
+    async def evaluate() -> float:
+        return 1.0
+
+    with pytest.raises(TypeError, match="an async function, which nobody awaits"):
+        as_eval_result(evaluate())

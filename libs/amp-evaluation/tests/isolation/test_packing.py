@@ -139,7 +139,7 @@ def test_spans_that_can_not_be_sent_cost_their_item() -> None:
     nested: Any = "x"
     for _ in range(5_000):
         nested = [nested]
-    trace = Trace("t", spans=[ToolSpan("s", result=nested)])
+    trace = Trace("t", spans=[LLMSpan("l"), ToolSpan("s", result=nested)])
     with Sandbox() as sandbox:
         readers, plain = (
             load(sandbox, "def f(t: Trace): return len(t.spans)"),
@@ -147,6 +147,9 @@ def test_spans_that_can_not_be_sent_cost_their_item() -> None:
         )
         lost = readers.ask(trace, trace)
         assert isinstance(lost, Failed) and "the spans can't be sent: RecursionError" in lost.reason
+        calls = load(sandbox, "def f(t: LLMSpan): return 1")
+        lost = calls.ask(trace, trace.get_llm_calls()[0])
+        assert lost == Failed(reason="the trace holds data nested too deep to be handed to custom code")
         whole = Trace("u", spans=list(SPANS[:1]))
         assert (score(readers, whole), score(plain, whole)) == (1.0, 1.0)
 

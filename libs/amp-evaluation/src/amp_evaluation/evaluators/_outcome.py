@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from numbers import Real
 from typing import Any
 
@@ -27,6 +27,9 @@ def as_eval_result(value: object) -> EvalResult:
         return EvalResult(float(value))
     if callable(plain := getattr(value, "item", None)) and getattr(value, "ndim", None) == 0:
         return as_eval_result(plain())  # numpy's bool and zero-dimensional arrays
+    if isinstance(value, Coroutine):
+        value.close()
+        raise TypeError("it is an async function, which nobody awaits: let a plain one call asyncio.run")
     raise TypeError(
         f"returned {type(value).__name__}; wanted: an EvalResult, a number in [0, 1], a bool, or a dict with 'score'"
     )

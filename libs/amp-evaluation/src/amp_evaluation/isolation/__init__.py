@@ -8,12 +8,12 @@
 - writes files (anywhere, /tmp included) or starts programs;
 - hangs, floods the log, takes too much memory, crashes or leaves: each costs its own item.
 
-What it doesn't protect from: the network is not restricted; evaluators of one list share the child, see each other and
-could answer for each other; the existence and the size of files can be asked for; sockets with a path in a directory
-can be connected to; signals to the job are refused from Linux 6.12 on only; a process that user code forks and moves to
-a session of its own outlives the child's end; a bug in the kernel is a way out. Without Landlock (before Linux 5.13, or
-switched off) files of the job's user and environments of its other processes are open: one WARN says so. It is no
-container.
+What it doesn't protect from: the network is not restricted; code may ask the job's models, a hundred times an item;
+evaluators of one list share the child, see each other and could answer for each other; the existence and the size of
+files can be asked for; sockets with a path in a directory can be connected to; signals to the job are refused from
+Linux 6.12 on only; a process that user code forks and moves to a session of its own outlives the child's end; a bug in
+the kernel is a way out. Without Landlock (before Linux 5.13, or switched off) files of the job's user and environments
+of its other processes are open: one WARN says so. It is no container.
 """
 
 from importlib import import_module

@@ -47,6 +47,8 @@ class Remote:
             reply = self.sandbox.ask(self.index, trace, _place(trace, target), task, models)
         except (ChildLost, ConfigError) as error:
             return self._lost(error)
+        except RecursionError:
+            return Failed(reason="the trace holds data nested too deep to be handed to custom code")
         self.losses_in_a_row = 0
         return _answer(reply)
 
