@@ -20,6 +20,7 @@ __all__ = ["Answer", "Remote"]
 log = logging.getLogger("amp_evaluation.isolation.sandbox")
 
 MAX_LOSSES_IN_A_ROW = 3
+TOO_DEEP = "the trace holds data nested too deep to be handed to custom code"
 NO_MODELS = NoModels()
 
 Target = Trace | AgentTrace | LLMSpan
@@ -48,7 +49,7 @@ class Remote:
         except (ChildLost, ConfigError) as error:
             return self._lost(error)
         except RecursionError:
-            return Failed(reason="the trace holds data nested too deep to be handed to custom code")
+            return Failed(reason=TOO_DEEP)
         self.losses_in_a_row = 0
         return _answer(reply)
 

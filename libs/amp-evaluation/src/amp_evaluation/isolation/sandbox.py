@@ -31,7 +31,7 @@ from amp_evaluation.isolation.protocol import (
     SpansSent,
     SpansWanted,
 )
-from amp_evaluation.isolation.remote import Answer, Remote
+from amp_evaluation.isolation.remote import TOO_DEEP, Answer, Remote
 from amp_evaluation.trace.models import Trace
 
 __all__ = ["Answer", "ChildLost", "Remote", "Sandbox"]
@@ -247,8 +247,8 @@ class Sandbox:
             return SpansSent(packed=None, reason="the trace is no longer there")
         try:
             return SpansSent(packed=pack_spans(trace))
-        except Exception as error:
-            return SpansSent(packed=None, reason=f"the spans can't be sent: {type(error).__name__}: {error}")
+        except RecursionError:
+            return SpansSent(packed=None, reason=TOO_DEEP)
 
     def _call(self, child: ChildProcess, request: Request) -> Reply:
         body = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
