@@ -339,6 +339,21 @@ def test_each_option_does_what_it_is_named_for() -> None:
     assert {"name": "evaluators", "configMap": {"name": "{{workflow.parameters.evaluators}}"}} in volumes
 
 
+def test_the_executors_account_has_its_token_and_only_its_right() -> None:
+    file = ROOT / "deploy" / "options" / "no-service-account-token" / "executor.yaml"
+    found = {document["kind"]: document for document in yaml.safe_load_all(file.read_text())}
+    name = patched_by("no-service-account-token")["spec"]["executor"]["serviceAccountName"]
+    assert found["ServiceAccount"]["metadata"]["name"] == name
+    assert found["Secret"]["metadata"]["name"] == f"{name}.service-account-token"  # where Argo looks for it
+    assert found["Secret"]["metadata"]["annotations"] == {"kubernetes.io/service-account.name": name}
+    assert found["Secret"]["type"] == "kubernetes.io/service-account-token"
+    (rule,) = found["Role"]["rules"]
+    assert rule == {"apiGroups": ["argoproj.io"], "resources": ["workflowtaskresults"], "verbs": ["create", "patch"]}
+    assert found["RoleBinding"]["roleRef"]["name"] == found["Role"]["metadata"]["name"]
+    assert found["RoleBinding"]["subjects"] == [{"kind": "ServiceAccount", "name": name}]
+    assert not [document for document in found.values() if "namespace" in document["metadata"]]
+
+
 KUBECTL = shutil.which("kubectl")
 
 
