@@ -350,8 +350,9 @@ def test_what_a_fetcher_reports_is_part_of_the_result() -> None:
         (RefusedError("traces API", "HTTP 403", status=403), "traces API: HTTP 403; later traces were not read", False),
         (TraceSourceError("t.json, line 9"), "t.json, line 9; later traces were not read", False),
         (KeyError("x"), "trace fetcher: KeyError: 'x'; later traces were not read", True),
+        (ValueError("x"), "trace fetcher: ValueError: x; later traces were not read", True),
     ],
-    ids=["transient", "refused", "a file broken in the middle", "a fetcher's own"],
+    ids=["transient", "refused", "a file broken in the middle", "a fetcher's own", "a value that came too late"],
 )
 def test_a_source_that_fails_for_good_keeps_what_was_evaluated(
     failure: Exception, text: str, repeat_may_help: bool

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from amp_evaluation.errors import ConfigError, PeerError, TraceSourceError, TransientError
+from amp_evaluation.errors import PeerError, TraceSourceError, TransientError
 from amp_evaluation.models import RunError
 from amp_evaluation.trace._wire import OTELTrace
 from amp_evaluation.trace.models import Trace
@@ -55,8 +55,8 @@ def open_source(
 def guarded(traces: Iterable[AnyTrace], errors: list[str]) -> Iterator[AnyTrace]:
     """The traces; when the source fails for good it ends there, and the failure is an error of the run.
 
-    What was evaluated up to then stays. A wrong argument, and a file that can't be read from the start, are raised:
-    nothing is lost by it, and a person has to see to it.
+    What was evaluated up to then stays. A wrong argument, and a file that can't be read, are raised when they come
+    before the first trace: nothing is lost by it, and a person has to see to it.
     """
     iterator = iter(traces)
     begun = False
@@ -66,18 +66,10 @@ def guarded(traces: Iterable[AnyTrace], errors: list[str]) -> Iterator[AnyTrace]
             yield next(iterator)
         except StopIteration:
             return
-        except (ConfigError, ValueError, TypeError):
-            raise
-        except TraceSourceError as error:
-            if not begun:
+        except Exception as error:
+            if not begun and isinstance(error, ValueError | TypeError | TraceSourceError):
                 raise
-            errors.append(_failure(str(error), repeat_may_help=False))
-            return
-        except PeerError as error:
-            errors.append(_failure(str(error), repeat_may_help=isinstance(error, TransientError)))
-            return
-        except Exception as error:  # a fetcher of somebody's own, with errors of its own
-            errors.append(_failure(f"trace fetcher: {type(error).__name__}: {error}", repeat_may_help=True))
+            errors.append(_failure(error))
             return
         begun = True
 
@@ -105,5 +97,8 @@ def paced(
     yield from iterator
 
 
-def _failure(text: str, *, repeat_may_help: bool) -> RunError:
-    return RunError(f"{text}; later traces were not read", repeat_may_help=repeat_may_help)
+def _failure(error: Exception) -> RunError:
+    own = isinstance(error, PeerError | TraceSourceError)
+    text = str(error) if own else f"trace fetcher: {type(error).__name__}: {error}"  # of somebody's own, perhaps
+    stays = own and not isinstance(error, TransientError)
+    return RunError(f"{text}; later traces were not read", repeat_may_help=not stays)
