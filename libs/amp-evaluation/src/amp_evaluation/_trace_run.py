@@ -104,7 +104,7 @@ class TraceRun:
             if trace.timestamp is None:
                 self.counts.timeless.append(trace_id)
                 return
-        log.debug("trace %s: %d spans", trace_id, len(trace.spans))
+        log.debug("trace %s: %d bytes", trace_id, size)
         self._count(trace)
         del raw  # the trace itself holds what it needs
         self.board.add(trace, *pairing, size=size)

@@ -23,7 +23,7 @@ _TRACE, _AGENT = EvaluationLevel.TRACE, EvaluationLevel.AGENT  # an enum's attri
 _new_item = tuple.__new__
 
 # the list of spans that the items were made of, its length then, and the items by level
-_Kept = tuple[list[Span], int, dict[EvaluationLevel, list[EvaluationItem]]]
+_Kept = tuple[list[Span] | None, int, dict[EvaluationLevel, list[EvaluationItem]]]
 
 
 def items_of(trace: Trace, level: EvaluationLevel) -> list[EvaluationItem]:
@@ -32,10 +32,11 @@ def items_of(trace: Trace, level: EvaluationLevel) -> list[EvaluationItem]:
         return [
             EvaluationItem(trace, None)
         ]  # not kept: a trace that refers to itself would have to wait for the collector
-    spans = trace.spans
+    spans: list[Span] | None = trace.__dict__.get("spans")  # None while nobody has asked for them
+    count = len(spans) if spans is not None else 0
     kept: _Kept | None = trace.__dict__.get("_items")
-    if kept is None or kept[0] is not spans or kept[1] != len(spans):
-        kept = trace.__dict__["_items"] = (spans, len(spans), {})
+    if kept is None or kept[0] is not spans or kept[1] != count:
+        kept = trace.__dict__["_items"] = (spans, count, {})
     items = kept[2].get(level)
     if items is None:
         items = kept[2][level] = _agents(trace) if level is _AGENT else _llm_calls(trace)
@@ -44,6 +45,9 @@ def items_of(trace: Trace, level: EvaluationLevel) -> list[EvaluationItem]:
 
 def _agents(trace: Trace) -> list[EvaluationItem]:
     """One item an agent; without any, the whole trace as one agent whose id is the root span's."""
+    only = trace.only_agent()
+    if only is not None:
+        return [EvaluationItem(only, SpanContext(only.agent_id, only.agent_name or None, only.model or None, None))]
     agents = trace.get_agents()
     if not agents:
         return [_agent_item(trace, _root_id(trace), None)]

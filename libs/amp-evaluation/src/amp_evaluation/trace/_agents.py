@@ -73,6 +73,23 @@ class AgentTrace(Lazy):
     available_tools: list[ToolDefinition] = field(default_factory=list)
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
 
+    def tool_runs(self) -> list[tuple[str, bool]]:
+        """(name, failed) of the tool executions, in order."""
+        held = self.__dict__
+        if "steps" not in held and "_tools" in held:
+            return [(name, False) for name in held["_tools"]]
+        return [(step.tool_name, bool(step.error)) for step in self.get_tool_steps()]
+
+    def iterations(self) -> int:
+        """How many replies the model gave in this run: those that only a history tells of were given in earlier ones,
+        or twice, and count where there is no other."""
+        held = self.__dict__
+        if "steps" not in held and "_calls" in held:
+            count: int = held["_calls"]
+            return count
+        steps = self.get_llm_steps()
+        return sum(1 for step in steps if step.llm_span_id) or len(steps)
+
     def get_tool_steps(self) -> list[ToolExecutionStep]:
         return [step for step in self.steps if isinstance(step, ToolExecutionStep)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
@@ -89,6 +90,14 @@ class Node:
             node = stack.pop()
             yield node
             stack.extend(reversed(node.children))
+
+
+_AGENT_NAME = re.compile(r"\A(?:invoke_agent (.+)|agent_run \[(.+)\])\Z")
+"""How the spans of agents are named that don't say the name elsewhere."""
+
+
+def agent_name(node: Node) -> str:
+    return node.words("agent_name") or _AGENT_NAME.sub(r"\1\2", node.name)
 
 
 _NO_PARENT = frozenset({"", "0" * 16})
@@ -203,12 +212,13 @@ def _finish(node: Node, mapping: Mapping | None, memo: Memo) -> None:
         a.own = mapping.facts({key: a.get(key) for key in mapping.keys if key in a.raw})
     readers = node.readers = readers_for(a, bool(wire.events))
     kind = node.kind = kind_of(readers, a).name
-    if kind == "agent" and _creates(a):
+    if kind == "agent" and creates_agent(a):
         node.kind, node.creates_agent = "chain", True
     _read_error(node)
 
 
-def _creates(a: Attrs) -> bool:
+def creates_agent(a: Attrs) -> bool:
+    """The agent is only made here, and doesn't run."""
     operation = a.get("gen_ai.operation.name") if "gen_ai.operation.name" in a.raw else a.name
     return isinstance(operation, str) and operation.split(" ", 1)[0] == "create_agent"
 

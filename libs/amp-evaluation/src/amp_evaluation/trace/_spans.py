@@ -14,13 +14,13 @@ from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
 Loader = Callable[[], dict[str, Any]]
-
-
 T = TypeVar("T", bound="Lazy")
 
 
 class Lazy:
     """Fields that are absent from the instance are filled, all at once, by the loader the parser left there."""
+
+    __slots__ = ()  # each class below has the dict of its instances itself
 
     def __getattr__(self, name: str) -> Any:
         # only reached when the instance has no such attribute: everything built by hand has all of them

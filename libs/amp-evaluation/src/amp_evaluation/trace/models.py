@@ -24,6 +24,7 @@ from amp_evaluation.trace._spans import (
     AgentSpan,
     AssistantMessage,
     ChainSpan,
+    Lazy,
     LLMMetrics,
     LLMSpan,
     Message,
@@ -80,7 +81,7 @@ __all__ = [
 
 
 @dataclass
-class Trace:
+class Trace(Lazy):
     """One run of an agent: what was asked, what was answered, and the spans between, ordered by start time.
 
     Fields after `timestamp` say what the parser found: `failed` with its reason, `initialization_only` (an agent was
@@ -144,6 +145,11 @@ class Trace:
         if view is None:
             view = self._views[agent_span_id] = build_agent_trace(self, agent_span_id)
         return view
+
+    def only_agent(self) -> AgentTrace | None:
+        """The view of the one agent, where the parser knew it before any span was built and none was asked for."""
+        held = self.__dict__
+        return held.get("_agent") if "spans" not in held else None
 
     def _create_agent_trace(self, agent_span_id: str) -> AgentTrace:
         return self.create_agent_trace(agent_span_id)

@@ -7,20 +7,21 @@ and failure are found (`_outcome`), and what frameworks put around it all goes o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from amp_evaluation.errors import TraceParseError
+from amp_evaluation.trace._brief import brief_of
 from amp_evaluation.trace._calls import build_llm_span, read_calls, system_text
+from amp_evaluation.trace._deferred import deferred_trace
 from amp_evaluation.trace._filter import (
     INFRASTRUCTURE_KINDS,
     SEMANTIC_KINDS,
     filter_infrastructure_spans,
     kept_nodes,
 )
-from amp_evaluation.trace._nodes import Mapping, Node, build_nodes
+from amp_evaluation.trace._nodes import Mapping, Node, agent_name, build_nodes
 from amp_evaluation.trace._otel import OTELTrace, wire_trace
 from amp_evaluation.trace._outcome import answered_by, asked_by, failure, last_of_joined, trace_input, trace_output
 from amp_evaluation.trace._records import WireTrace, moment, number, plain
@@ -68,6 +69,17 @@ def parse_trace_for_evaluation(
     if otel.defect:
         raise TraceParseError(f"trace can't be parsed: {otel.defect}")
     wire = wire_trace(otel)
+    trace_id, cut = otel.traceId, otel.cut
+    brief = brief_of(otel) if mapping is None and filter_infrastructure else None
+    if brief is not None:
+        return deferred_trace(brief, trace_id, cut, lambda: _whole_trace(trace_id, cut, wire))
+    return _whole_trace(trace_id, cut, wire, filter_infrastructure, mapping)
+
+
+def _whole_trace(
+    trace_id: str, cut: bool, wire: WireTrace, filter_infrastructure: bool = True, mapping: Mapping | None = None
+) -> Trace:
+    """The general way: all spans, for any trace."""
     nodes, orphans = build_nodes(wire.spans or (), mapping)
     calls = read_calls(nodes)
     if any(node.kind == "agent" for node in nodes):
@@ -75,7 +87,7 @@ def parse_trace_for_evaluation(
     told = told_by(nodes) if not calls else None
     extra = build_tools(nodes, [told.node] if told is not None else calls)
     roots = [node for node in nodes if node.parent is None]
-    trace = Trace(otel.traceId, root_missing=orphans > 0 and not any(node.is_root for node in nodes), cut=otel.cut)
+    trace = Trace(trace_id, root_missing=orphans > 0 and not any(node.is_root for node in nodes), cut=cut)
     trace.timestamp = moment(wire.startTime) or next((node.start for node in nodes if node.start is not None), None)
     trace.input = trace_input(roots, calls, plain(wire.input))
     trace.output = trace_output(roots, calls, plain(wire.output))
@@ -146,7 +158,7 @@ def _agent_span(node: Node, parent_id: str | None) -> AgentSpan:
         span_id=node.id,
         parent_span_id=parent_id,
         start_time=node.start,
-        name=node.words("agent_name") or _AGENT_NAME.sub(r"\1\2", node.name),
+        name=agent_name(node),
         model=model,
     )
 
@@ -186,10 +198,6 @@ def _give_to_agents(calls: list[Node]) -> None:
                     above.inside.append(call)
                 else:
                     above.inside = [call]
-
-
-_AGENT_NAME = re.compile(r"\A(?:invoke_agent (.+)|agent_run \[(.+)\])\Z")
-"""How the spans of agents are named that don't say the name elsewhere."""
 
 
 def _retriever_span(node: Node, parent_id: str | None) -> RetrieverSpan:

@@ -87,9 +87,7 @@ class IterationCountEvaluator(RuleEvaluator):
 
 def _llm_steps(target: Target) -> int:
     if isinstance(target, AgentTrace):
-        steps = target.get_llm_steps()
-        # replies that only a history tells of were given in earlier turns, or twice: they are no iteration of this run
-        return sum(1 for step in steps if step.llm_span_id) or len(steps)
+        return target.iterations()
     return len(target.get_llm_calls()) if isinstance(target, Trace) else 1
 
 

@@ -10,7 +10,7 @@ from amp_evaluation.evaluators._base import Target
 from amp_evaluation.evaluators.builtin._rules import PATH_LEVELS, RuleEvaluator, listed
 from amp_evaluation.evaluators.params import Param
 from amp_evaluation.models import EvalResult
-from amp_evaluation.trace.models import AgentTrace, ToolExecutionStep, Trace
+from amp_evaluation.trace.models import AgentTrace, Trace
 
 if TYPE_CHECKING:
     from amp_evaluation.dataset.models import Task
@@ -23,7 +23,7 @@ NO_STEPS = "no steps recorded"
 def _tool_runs(target: Target) -> list[tuple[str, bool]]:
     """(name, failed) of the tools that ran, in order: an agent's own steps, or all of a trace."""
     if isinstance(target, AgentTrace):
-        return [(step.tool_name, bool(step.error)) for step in target.steps if isinstance(step, ToolExecutionStep)]
+        return target.tool_runs()
     return [(span.name, span.metrics.error) for span in target.get_tool_calls()] if isinstance(target, Trace) else []
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from amp_evaluation.trace._spans import AssistantMessage, Message, ToolCall, ToolMessage
+from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._messages import decode_plain
 from amp_evaluation.trace.conventions._toolcalls import arguments_of
 
@@ -62,3 +63,29 @@ def usual_message(rests: tuple[str, ...], values: tuple[Any, ...]) -> list[Messa
 def _usual_call(places: tuple[int, int, int], values: tuple[Any, ...]) -> ToolCall:
     found = [values[place] if place >= 0 else "" for place in places]
     return ToolCall(found[0], found[1], arguments_of(found[2]))
+
+
+class TextRow(NamedTuple):
+    """A usual message without its calls' arguments: (id, name) of each call."""
+
+    role: str
+    content: str
+    call_id: str
+    calls: list[tuple[str, str]]
+
+
+_ROLES = frozenset({"user", "assistant", "system", "tool"})
+
+
+def text_rows(a: Attrs, prefix: str) -> list[TextRow] | None:
+    """The rows of that family as what they say; None unless all are usual messages."""
+    found = []
+    for rests, values in a.raw_rows(prefix):
+        plan = _plan(rests)
+        if plan is None or set(map(type, values)) != _TEXT or values[plan.role] not in _ROLES:
+            return None
+        content = values[plan.content] if plan.content >= 0 else ""
+        call_id = values[plan.call_id] if plan.call_id >= 0 else ""
+        calls = [(values[at] if at >= 0 else "", values[name] if name >= 0 else "") for at, name, _ in plan.calls]
+        found.append(TextRow(values[plan.role], content, call_id, calls))
+    return found

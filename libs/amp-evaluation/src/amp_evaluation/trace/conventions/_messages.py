@@ -76,7 +76,7 @@ class _Call(Struct, forbid_unknown_fields=True, gc=False):
     arguments: str
 
 
-class _Plain(Struct, forbid_unknown_fields=True, gc=False):
+class UsualMessage(Struct, forbid_unknown_fields=True, gc=False):
     """The usual message: anything else goes the general way."""
 
     role: Literal["user", "assistant", "system", "tool"]
@@ -87,8 +87,8 @@ class _Plain(Struct, forbid_unknown_fields=True, gc=False):
     name: str | None = None
 
 
-_decode_plain = Decoder(_Plain).decode
-_decode_plains = Decoder(list[_Plain]).decode
+_decode_plain = Decoder(UsualMessage).decode
+_decode_plains = Decoder(list[UsualMessage]).decode
 
 
 def messages_in(items: list[bytes], memo: Memo) -> list[Message] | None:
@@ -126,9 +126,9 @@ def _decode_item(item: bytes) -> tuple[Message, ...] | None:
     return tuple(decode_message(value)) if isinstance(value, dict) else None
 
 
-def _made(said: _Plain) -> Message | None:
+def _made(said: UsualMessage) -> Message | None:
     content = said.content or ""
-    if content[:1] in _NOT_PLAIN or ";base64," in content or content == "''":
+    if content[:1] in NOT_PLAIN or ";base64," in content or content == "''":
         return None
     role = said.role
     if role == "user":
@@ -150,12 +150,12 @@ def _message_text(text: str) -> list[Message]:
 _PLAIN_KEYS = frozenset({"role", "content", "tool_calls", "toolCalls", "tool_call_id", "name", "finish_reason"})
 
 
-_NOT_PLAIN = frozenset('[{"')
+NOT_PLAIN = frozenset('[{"')
 
 
 def decode_plain(role: Any, content: Any) -> list[Message] | None:
     """A message that is a role and a text and nothing else; None when it needs a closer look."""
-    if type(content) is not str or content[:1] in _NOT_PLAIN or ";base64," in content or content == "''":
+    if type(content) is not str or content[:1] in NOT_PLAIN or ";base64," in content or content == "''":
         return None
     if role == "user":
         return [UserMessage(content)]
@@ -167,7 +167,7 @@ def decode_plain(role: Any, content: Any) -> list[Message] | None:
 def decode_message(item: dict[str, Any], default: str = "user") -> list[Message]:
     """One message object as messages: results of tools inside it come first, then its own text and calls."""
     content = item.get("content")
-    if type(content) is str and content[:1] not in _NOT_PLAIN and item.keys() <= _PLAIN_KEYS:
+    if type(content) is str and content[:1] not in NOT_PLAIN and item.keys() <= _PLAIN_KEYS:
         role = item.get("role")
         if ";base64," in content or content == "''":
             content = content_text(content)
