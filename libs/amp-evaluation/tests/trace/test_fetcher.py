@@ -436,6 +436,52 @@ def test_one_trace_that_cannot_be_assembled_costs_itself_and_its_gap_is_reported
         assert [limit for limit in limits(platform) if limit != 1][-1] == 10
 
 
+def test_a_bad_trace_that_lasts_is_waited_for_once_and_costs_no_other_trace() -> None:
+    """Each of its spans makes pages fail, long after its start."""
+    inner = [span(3, k, TEN + k * S, TEN + k * S + MS, parent=0) for k in range(4, 20)]
+    bad = whole(3, [span(3, 0, TEN + 3 * S, TEN + 20 * S), *inner])
+    with Platform([bad, *(bare(n, TEN + n * S + MS * 500) for n in range(25) if n != 3)]) as platform:
+        platform.break_traces(trace_id(3))
+        fetcher = fetcher_of(platform)
+        assert numbers(fetcher.fetch_traces(START, END)) == [n for n in range(25) if n != 3]
+        assert platform.naps == [2.0, 4.0, 8.0]
+        assert len(fetcher.report.errors) == 11
+        assert "6 more such stretches" in fetcher.report.errors[-1]
+
+
+def test_what_a_page_never_holds_is_told_and_not_scored_by_its_later_spans() -> None:
+    """Two of five at one instant never come, whatever the limit; but what they do ten seconds later does."""
+
+    def long(number: int) -> dict[str, Any]:
+        later = TEN + 10 * S + number * MS
+        return whole(number, [span(number, 0, TEN, TEN + 20 * S), span(number, 1, later, later + S, parent=0)])
+
+    def at_most_three(platform: Platform, request: Request, answer: Any) -> Response:
+        page = json.loads(answer().body)
+        return Response.of(200, {**page, "traces": page["traces"][:3]})
+
+    with Platform([*(long(number) for number in range(5)), bare(9, TEN + S)]) as platform:
+        platform.interfere(Fault("traces", at_most_three, times=999))
+        fetcher = fetcher_of(platform)
+        assert numbers(fetcher.fetch_traces(START, END)) == [0, 1, 2, 9]
+        assert ["2 traces start where pages can't be read" in error for error in fetcher.report.errors] == [True]
+        assert ["it counts more traces than it gives" in text for text in fetcher.report.warnings] == [True]
+
+
+def test_an_outage_after_a_gap_is_waited_out() -> None:
+    with Platform([bare(n, TEN + n * S) for n in range(60)]) as platform:
+        platform.break_traces(trace_id(12))
+        fetcher = fetcher_of(platform)
+        traces = fetcher.fetch_traces(START, END)
+        assert numbers(islice(traces, 20)) == [n for n in range(21) if n != 12]
+        platform.interfere(
+            Fault("traces", lambda p, request, answer: answer() if len(p.naps) > 4 else Response(500), 99)
+        )
+        assert numbers(traces) == list(range(21, 60))
+        assert platform.naps == [2.0, 4.0, 8.0, 2.0, 4.0]
+        assert len(fetcher.report.errors) == 1
+
+
 def test_what_a_gap_leaves_of_a_trace_is_not_taken_for_all_of_it() -> None:
     """The cursor steps past its root, and the spans after that come as a trace of their own."""
     torn = whole(1, [span(1, 0, TEN + MS, TEN + 9 * S), span(1, 1, TEN + 8 * S, TEN + 9 * S, parent=0)])
@@ -446,7 +492,7 @@ def test_what_a_gap_leaves_of_a_trace_is_not_taken_for_all_of_it() -> None:
         assert numbers(fetcher.fetch_traces(START, END)) == [2]
         gap, rest = fetcher.report.errors
         assert "2026-01-15T10:00:04.000001Z" in gap
-        assert "1 traces that start in such a stretch came in part" in rest
+        assert "1 traces start where pages can't be read" in rest
         assert not rest.repeat_may_help
 
 

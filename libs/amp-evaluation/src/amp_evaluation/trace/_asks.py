@@ -16,13 +16,14 @@ class Ask:
     """One request: traces from ``start`` on, at most ``limit``.
 
     ``least`` is the size down to which a smaller page is as useful. A probe is not retried: its failure is
-    what is asked about.
+    what is asked about. A hasty one isn't retried after a 500, of which the walk has met some that stay.
     """
 
     start: datetime
     limit: int
     least: int = LEAST_PAGE
     probe: bool = False
+    hasty: bool = False
 
 
 @dataclass(slots=True)
@@ -54,8 +55,10 @@ class Facts:
                 return trace_id, start
         return None
 
-    def before(self, moment: datetime) -> int:
-        return sum(1 for start in self.starts if start is not None and start < moment)
+    def left_behind(self, moment: datetime, again: set[str]) -> int:
+        """How many start before ``moment`` and aren't among those that came ``again``."""
+        told = zip(self.ids, self.starts, strict=True)
+        return sum(1 for name, start in told if start is not None and start < moment and name not in again)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,12 +116,17 @@ class _Attempt:
         except UnreadableReplyError:
             raise
         except TransientError as error:
-            if self._ask.probe and self._export.blames_page(error):
+            if self._tells_enough(error):
                 self._export.last_failure = error
                 return None
             if self._export.is_mine(error) and _came_short(error):
                 self._shrink()
             raise
+
+    def _tells_enough(self, error: TransientError) -> bool:
+        ask = self._ask
+        known = ask.probe or (ask.hasty and error.status == STORE_ERROR)
+        return known and self._export.blames_page(error)
 
     def _within_reach(self) -> Answer:
         """The page, made smaller until it is one that can be held."""

@@ -12,12 +12,13 @@ from how the traces API behaves:
 * A page from a trace's own start must hold that trace again. When it doesn't, the store rounds the query
   up: from then on the cursor is floored to the second.
 * A page that fails for good holds a trace that can't be assembled: smaller pages up to it, steps past it,
-  and the gap is bisected.
+  and the gap is bisected. What such a trace does later on is in later pages, and they fail as well: after the
+  first gap no page that fails is waited for, but where all of the rest does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -31,6 +32,9 @@ MICROSECOND = timedelta(microseconds=1)
 MILLISECOND = timedelta(milliseconds=1)
 SECOND = timedelta(seconds=1)
 MANY_SMALL_STEPS = 20  # one after the other: then a whole millisecond at once, with what it costs
+WIDE_GAP = timedelta(milliseconds=100)  # from here on it is worth looking for pages in between
+LOOKS_BACK = 10
+GOLDEN_RATIO = 0.618034
 SECOND_LOOKS = 5  # how often a failing page may turn out well after all, before it counts as failing
 
 
@@ -59,6 +63,7 @@ class Walk:
     _on_known_trace: bool = False
     _second_looks: int = SECOND_LOOKS
     _small_steps: int = 0
+    _met_gap: bool = False
     _limit: int = LEAST_PAGE
     _works: int = 0
 
@@ -69,7 +74,7 @@ class Walk:
         self._start_over()
         ended = False
         while not ended:
-            facts = yield Ask(self.cursor, self._limit, least=max(LEAST_PAGE, self._works + 1))
+            facts = yield Ask(self.cursor, self._limit, least=max(LEAST_PAGE, self._works + 1), hasty=self._met_gap)
             if facts is None:
                 ended = yield from self._pass_failure(self._works, self._limit)
                 self._start_over()
@@ -163,13 +168,14 @@ class Walk:
             if (yield from self._leads_on(high)):
                 break
             if high >= self.end:
-                self.dead = True
-                return True
+                return (yield from self._gives_up(begin, fails))
             low, step = high, step * 2
         if self._second_looks and (yield Ask(begin, fails, least=fails, probe=True)) is not None:
             self.discarded = True  # it was the service, not a trace
             self._second_looks -= 1
             return False
+        if high - begin > WIDE_GAP:
+            low, high = begin, (yield from self._earlier(begin, high))
         while high - low > MICROSECOND:
             middle = low + (high - low) // 2
             if (yield from self._leads_on(middle)):
@@ -178,8 +184,32 @@ class Walk:
                 low = middle
         blurred = SECOND if self._grain is SECOND else timedelta(0)  # a query that is rounded up skips so much
         self.gaps.append(Gap(begin, high + blurred, failing=True))
+        self._met_gap = True
         self.cursor, self._edge, self._on_known_trace = high, None, False
         return False
+
+    def _earlier(self, begin: datetime, high: datetime) -> Generator[Ask, Facts | None, datetime]:
+        """A start before ``high`` that leads on too, if there is one, and so on.
+
+        The steps to ``high`` were wide, and a trace that can't be assembled comes again with each of its spans: there
+        may be others in between. Looks are spread by the golden ratio, so that they fall in no step with the spans.
+        """
+        looks = 0
+        while looks < LOOKS_BACK and high - begin > MILLISECOND:
+            looks += 1
+            target = begin + (high - begin) * (looks * GOLDEN_RATIO % 1)
+            if (yield from self._leads_on(target)):
+                high, looks = target, 0
+        return high
+
+    def _gives_up(self, begin: datetime, fails: int) -> Detour:
+        """Every page fails from here on: the walk ends, but not before that was asked with patience."""
+        if self._met_gap and self._second_looks and (yield Ask(begin, fails, least=fails)) is not None:
+            self.discarded = True
+            self._second_looks -= 1
+            return False
+        self.dead = True
+        return True
 
     def _leads_on(self, start: datetime) -> Detour:
         """Whether the first trace from ``start`` can be had, or there is none. Looks only: nothing is taken."""
@@ -195,6 +225,7 @@ class Walk:
 
     def _step_on(self, stuck: Facts) -> Detour:
         """Past a page of the largest size that brought nothing new."""
+        self.short_of_total = self.short_of_total or not stuck.full
         for target, only_without_loss in self._targets(stuck):
             facts = yield Ask(target, MAX_PAGE, least=MAX_PAGE)
             if facts is None or not (facts.fresh or facts.complete):
@@ -215,7 +246,6 @@ class Walk:
             return False
         if stuck.full:
             self.gaps.append(Gap(self.cursor, self.end, failing=False))
-        self.short_of_total = not stuck.full
         return True
 
     def _targets(self, stuck: Facts) -> Iterator[tuple[datetime, bool]]:
@@ -239,10 +269,13 @@ class Walk:
 
 
 def _lost_between(stuck: Facts, facts: Facts, reached: datetime) -> int | None:
-    """How many traces lie between a stuck page and where it went on, beyond those that it held."""
+    """How many traces lie between a stuck page and where it went on, beyond those that it held.
+
+    Long ones among these are counted by both totals: they come again with what they still do.
+    """
     if stuck.total is None or facts.total is None:
         return None
-    return max(0, stuck.total - facts.total - stuck.before(reached))
+    return max(0, stuck.total - facts.total - stuck.left_behind(reached, set(facts.ids)))
 
 
 def _steps(*, endless: bool) -> Iterator[timedelta]:

@@ -26,6 +26,7 @@ __all__ = ["WindowFetch"]
 
 log = logging.getLogger("amp_evaluation.trace.fetcher")
 
+MAX_TOLD_GAPS = 10  # a trace that can't be assembled leaves one at each of its spans
 ORDER_SLACK = timedelta(seconds=2)  # stores that keep full seconds sort no finer than that
 
 
@@ -48,7 +49,7 @@ class WindowFetch:
         self._prefetches = prefetches
         self._seen: set[str] = set()  # of this window, with its margins
         self._after_gap = False
-        self._torn = 0
+        self._gaps = self._torn = 0
         self._walk = Walk(
             start=window.asked_from,
             end=window.asked_to,
@@ -121,7 +122,9 @@ class WindowFetch:
         if self._crosses_end(trace):
             self._report.cut += 1
             trace.cut = True
-        elif self._after_gap:  # it began in there: what came is the rest of it, and would be scored as if it were all
+        elif (
+            self._after_gap or self._walk.short_of_total
+        ):  # it began in there: what came is the rest of it, and would be scored as if it were all
             self._torn += 1
             return False
         return True
@@ -141,19 +144,28 @@ class WindowFetch:
     def _note_gaps(self) -> None:
         gaps, self._walk.gaps = self._walk.gaps, []
         self._after_gap = self._after_gap or bool(gaps)
-        inside = (gap for gap in gaps if self._window.touches(gap.start, gap.end))
-        self._report.errors += [RunError(_gap_text(gap), repeat_may_help=False) for gap in inside]
+        for gap in gaps:
+            if self._window.touches(gap.start, gap.end):
+                self._gaps += 1
+                if self._gaps <= MAX_TOLD_GAPS:
+                    self._note_error(_gap_text(gap))
 
     def _conclude(self) -> None:
+        if self._gaps > MAX_TOLD_GAPS:
+            self._note_error(f"traces API: {self._gaps - MAX_TOLD_GAPS} more such stretches that can't be read")
         if self._torn:
-            text = f"traces API: {self._torn} traces that start in such a stretch came in part and are not evaluated"
-            self._report.errors.append(RunError(text, repeat_may_help=False))
+            self._note_error(
+                f"traces API: {self._torn} traces start where pages can't be read: what came of them isn't all"
+            )
         if self._walk.short_of_total:
             self._warn("traces API: it counts more traces than it gives: the rest, if there is any, is out of reach")
         failure = self._export.last_failure
         if self._walk.dead and failure is not None and self._walk.cursor < self._window.end:
             detail = f"{failure.detail} for every page from {format_rfc3339(self._walk.cursor)} on"
             raise TransientError(failure.role, detail, status=failure.status) from failure
+
+    def _note_error(self, text: str) -> None:
+        self._report.errors.append(RunError(text, repeat_may_help=False))
 
     def _warn(self, text: str) -> None:
         log.warning("%s", text)
