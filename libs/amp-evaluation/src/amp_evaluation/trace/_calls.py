@@ -35,7 +35,7 @@ def read_calls(nodes: list[Node]) -> list[Node]:
 
 def _read(node: Node) -> None:
     node.messages = node.read("messages") or []
-    node.reply = node.read("reply") or []
+    node.reply = node.read("reply") or ([] if node.failed else node.read("said") or [])
     node.usage = node.read("usage")
     _digest(node)
 
@@ -116,7 +116,7 @@ def _same_call(outer: Node, inner: Node) -> bool:
 
 
 def _same_reply(a: Node, b: Node) -> bool:
-    if a.text.strip() != b.text.strip():
+    if a.text != b.text and "".join(a.text.split()) != "".join(b.text.split()):
         return False
     names = [call.name for call in a.calls], [call.name for call in b.calls]
     return names[0] == names[1] or not (a.calls and b.calls)
@@ -151,12 +151,30 @@ def _weight(node: Node) -> tuple[bool, int, int, int, bool]:
 
 
 def _leave_out_preparations(llms: list[Node]) -> None:
-    """An LLM span that got nothing, followed by an LLM sibling, only prepared the request."""
-    later: set[int] = set()
+    """An LLM span that got nothing, followed by an LLM sibling, only prepared the request.
+
+    Unless that one goes on from a reply to it: then the reply just wasn't recorded where it was given.
+    """
+    later: dict[int, Node] = {}
     for node in reversed(llms):
-        if not node.dropped and id(node.parent) in later and not received(node):
-            node.dropped = f"{node.name!r} only prepared a request: it has no reply, usage, error or response id"
-        later.add(id(node.parent))
+        after = later.get(id(node.parent))
+        if not node.dropped and after is not None and not received(node):
+            reply = _reply_shown_by(after, node)
+            if reply is None:
+                node.dropped = f"{node.name!r} only prepared a request: it has no reply, usage, error or response id"
+            else:
+                node.reply = [reply]
+                _digest(node)
+        later[id(node.parent)] = node
+
+
+def _reply_shown_by(after: Node, node: Node) -> AssistantMessage | None:
+    """What the next call sends behind all that this one sent."""
+    sent, count = after.messages, len(node.messages)
+    if not count or len(sent) <= count or sent[:count] != node.messages:
+        return None
+    reply = sent[count]
+    return reply if isinstance(reply, AssistantMessage) else None
 
 
 def received(node: Node) -> bool:

@@ -30,22 +30,28 @@ def answered_by(node: Node) -> str:
 
 def _is_error_text(node: Node, text: str) -> bool:
     """The span failed and says why; or all its model calls failed and it says that instead of an answer."""
-    if node.failed:
-        return _repeats_error(node, text)
+    if node.failed and _repeats_error(node, text):
+        return True
     calls = node.inside if node.kind == "agent" else [inner for inner in node.below() if inner.kind == "llm"]
     if not calls or any(call.text or not call.failed for call in calls):
         return False
-    return any(text.strip() in (call.error_message or "") for call in calls)
+    told = [call.error_message for call in calls if call.error_message]
+    return any(text.strip() in message for message in told) or (node.failed and not told)
 
 
 def _repeats_error(node: Node, text: str) -> bool:
-    """The text is an error's message, of the span or of one below, or that error printed: `SomeError(…): message …`."""
+    """The text is an error's message, of the span or of one below, or that error printed: `SomeError(…): message …`.
+
+    Where the message was lost, as in the platform's exports, the error's type before the text says it.
+    """
     said = text.strip()
     return any(
         said in (inner.error_message.strip(), _message_alone(inner))
         or (_is_printed_error(said, inner.error_type or "") and inner.error_message in said)
+        if inner.error_message
+        else _is_printed_error(said, inner.error_type or "")
         for inner in (node, *node.below())
-        if inner.failed and inner.error_message
+        if inner.failed
     )
 
 
@@ -105,10 +111,26 @@ def trace_output(roots: list[Node], calls: list[Node], given: Any) -> str:
             return last_of_joined(text, calls)
     failed = {root for root in roots if root not in good}
     for node in reversed(calls):
-        top = next((above for above in (node, *node.ancestors()) if above.parent is None), node)
-        if top not in failed and node.text:
+        if node.text and not _came_to_nothing(node, failed):
             return node.text
-    return "" if failed else answer_text(given)
+    return "" if failed or any(node.text for node in calls) else answer_text(given)
+
+
+def _came_to_nothing(call: Node, failed: set[Node]) -> bool:
+    """A reply below a failed root; or below an agent that failed afterwards, as when a guardrail refuses the answer.
+
+    An agent marked by an error of before the call went on.
+    """
+    for above in (call, *call.ancestors()):
+        if above in failed:
+            return True
+        if above.kind == "agent" and above.failed and not answered_by(above):
+            return not any(inner.failed and _ended_before(inner, call) for inner in above.below())
+    return False
+
+
+def _ended_before(node: Node, call: Node) -> bool:
+    return node.end is not None and call.start is not None and node.end <= call.start
 
 
 def _leading_to(calls: list[Node]) -> set[Node]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from amp_evaluation.trace._agents import as_text
 from amp_evaluation.trace._nodes import Node
+from amp_evaluation.trace._requests import Requests
 from amp_evaluation.trace._spans import (
-    AssistantMessage,
     Message,
     ToolCall,
     ToolMessage,
@@ -21,98 +19,6 @@ from amp_evaluation.trace._spans import (
 from amp_evaluation.trace.conventions._tool_values import result_call_id, tool_arguments, tool_result
 
 _TRANSFER = re.compile(r"(?:transfer|hand_?off|delegate)_?(?:back_)?to_", re.IGNORECASE)
-
-
-class Requests:
-    """What the models of this trace asked for, and the tool messages that answered."""
-
-    def __init__(self, calls: list[Node]) -> None:
-        self.asked: list[tuple[ToolCall, Node]] = []
-        self.answers: dict[str, ToolMessage] = {}
-        self._unnamed: dict[str, list[ToolMessage]] = {}
-        self._free: list[tuple[ToolCall, Node]] = []
-        self._last: list[Message] = []
-        self._open: list[ToolCall] = []
-        seen: set[tuple[str, ...]] = set()
-        for node in calls:
-            for call in node.calls:
-                self._ask(call, node, seen)
-            self._take_history(node, seen)
-        self._free = list(self.asked)
-        self.ids = {call.id for call, _ in self.asked}
-
-    def _ask(self, call: ToolCall, node: Node, seen: set[tuple[str, ...]]) -> None:
-        key = (call.id,) if call.id else (node.id, call.name, as_text(call.arguments))
-        if key not in seen:
-            seen.add(key)
-            self.asked.append((call, node))
-
-    def _take_history(self, node: Node, seen: set[tuple[str, ...]]) -> None:
-        """Answers anywhere; requests only after the last user message, for earlier turns are not this run's."""
-        messages, last = node.messages, self._last
-        self._last = messages
-        known = len(last) if last and messages[: len(last)] == last else 0
-        fresh = messages[known:]
-        for message in fresh:
-            if isinstance(message, ToolMessage):
-                self._answer(message)
-            elif isinstance(message, AssistantMessage):
-                self._open = list(message.tool_calls)
-        for message in _after_last_user(fresh):
-            if isinstance(message, AssistantMessage):
-                for call in message.tool_calls:
-                    if call.id and (call.id,) not in seen:
-                        self._ask(call, node, seen)
-
-    def _answer(self, message: ToolMessage) -> None:
-        """An answer with neither id nor name is the next call's: they come in the order of the calls."""
-        call_id = message.tool_call_id
-        if not call_id and not message.name and self._open:
-            call_id = self._open.pop(0).id
-        if call_id:
-            self.answers.setdefault(call_id, message)
-        elif message.name:
-            held = self._unnamed.setdefault(message.name, [])
-            if message not in held:
-                held.append(message)
-
-    def take(self, call_id: str, name: str, arguments: Any, tool: Node) -> ToolCall | None:
-        """The request behind a tool span: by id, else by name and arguments, else the next one of that name."""
-        best: tuple[int, int] | None = None
-        for position, (call, _) in enumerate(self._free):
-            if call_id and call.id == call_id:
-                best = (0, position)
-                break
-            if call.name != name:
-                continue
-            rank = 1 if _equal(call.arguments, arguments) else 2
-            if call_id and call.id and (call_id in self.ids or (rank == 2 and arguments)):
-                continue  # another call; an id that no model gave (a placeholder, a span's own) says nothing
-            if best is None or rank < best[0]:
-                best = (rank, position)
-        if best is None:
-            return None
-        return self._free.pop(best[1])[0]
-
-    def left(self) -> Iterator[tuple[ToolCall, Node]]:
-        yield from self._free
-
-    def answer(self, call_id: str, name: str = "") -> ToolMessage | None:
-        found = self.answers.get(call_id) if call_id else None
-        if found is None and not call_id and self._unnamed.get(name):
-            found = self._unnamed[name].pop(0)
-        return found
-
-
-def _after_last_user(messages: list[Message]) -> list[Message]:
-    for position in range(len(messages) - 1, -1, -1):
-        if isinstance(messages[position], UserMessage):
-            return messages[position + 1 :]
-    return messages
-
-
-def _equal(asked: dict[str, Any], given: Any) -> bool:
-    return asked == given or (len(asked) == 1 and not isinstance(given, dict) and next(iter(asked.values())) == given)
 
 
 def build_tools(nodes: list[Node], calls: list[Node]) -> list[ToolSpan]:
@@ -245,7 +151,10 @@ def _complete(span: ToolSpan, requests: Requests) -> None:
 
 
 def _extra(requests: Requests, left: list[tuple[ToolCall, Node]], agents: set[str]) -> list[ToolSpan]:
-    """Executions that no span recorded: requested in this run, and answered, or never answered at all."""
+    """Executions that no span recorded: requested in this run, and answered.
+
+    Where no answer shows anywhere, all but the last call's: a run may end, or wait for a person, at its last request.
+    """
     found = []
     for call, node in left:
         answer = requests.answer(call.id, call.name)
@@ -263,9 +172,9 @@ def _extra(requests: Requests, left: list[tuple[ToolCall, Node]], agents: set[st
             metrics,
             call.id,
         )
-        found.append((span, answer is not None))
-    answered = any(done for _, done in found)
-    return [span for span, done in found if done or not answered]
+        found.append((span, answer is not None, requests.went_on(node)))
+    answered = any(done for _, done, _ in found)
+    return [span for span, done, later in found if done or (later and not answered)]
 
 
 def _to_agent(name: str, agents: set[str]) -> bool:
@@ -279,7 +188,9 @@ def _plain(name: str) -> str:
 
 
 def _agent_names(nodes: list[Node]) -> set[str]:
-    return {plain for node in nodes if node.kind == "agent" and (plain := _plain(node.words("agent_name")))}
+    """Agents by name; a graph's node is one too, whatever its span's kind."""
+    named = {_plain(node.words("agent_name")) for node in nodes if node.kind == "agent"}
+    return (named | {_plain(node.name) for node in nodes if node.kind in ("agent", "chain")}) - {""}
 
 
 def last_user(messages: list[Message]) -> str:

@@ -16,7 +16,8 @@ from amp_evaluation.trace.conventions._envelopes import (
 )
 from amp_evaluation.trace.conventions._messages import messages_of
 from amp_evaluation.trace.conventions._roles import is_message, role_of
-from amp_evaluation.trace.conventions._values import content_text, json_text, shorten
+from amp_evaluation.trace.conventions._values import content_text, json_text, looks_printed, shorten
+from amp_evaluation.trace.conventions.printed import reply_of_printed
 
 _ANSWERED = (
     "outputs",
@@ -44,6 +45,17 @@ _WITH_ANSWER = frozenset(
 )
 
 
+_WITH_TEXT = frozenset({"generation_info", "type", "additional_kwargs", "logprobs"})
+"""What stands beside the text of a completion."""
+
+
+_BESIDE = _WITH_ANSWER | AROUND
+
+
+def _says_nothing(held: Any) -> bool:
+    return held is None or isinstance(held, bool) or held in ("", [], {})
+
+
 def answer_text(value: Any, depth: int = 0) -> str:
     """What was answered, out of what a span ended with; "" when it holds no answer."""
     value = opened(value)
@@ -63,7 +75,9 @@ def _answer_in_list(value: list[Any], depth: int) -> str:
         return content_text(value)
     if value and all(isinstance(part, dict | list) for part in value):
         texts = [text for part in value if (text := _answer_only(part, depth + 1))]
-        return texts[-1] if texts else json_text(value)
+        if texts:
+            return texts[-1]
+        return "" if any(_hands_messages_on(part) for part in value) else json_text(value)
     if len(value) == 1:
         return answer_text(value[0], depth + 1)
     return json_text(value) if value else ""
@@ -71,7 +85,17 @@ def _answer_in_list(value: list[Any], depth: int) -> str:
 
 def last_reply_text(messages: list[Message]) -> str:
     """The last thing the assistant said; the model's calls of tools are no answer."""
-    return next((m.content for m in reversed(messages) if isinstance(m, AssistantMessage) and m.content), "")
+    for message in reversed(messages):
+        if isinstance(message, AssistantMessage) and message.content and (text := _as_said(message.content)):
+            return text
+    return ""
+
+
+def _as_said(text: str) -> str:
+    """The text of a reply, also where it was printed as a Python object; "" for a printed call of a tool."""
+    if not looks_printed(text):
+        return text
+    return "\n".join(message.content for message in reply_of_printed(text) if message.content)
 
 
 def _answer_only(part: Any, depth: int) -> str:
@@ -82,6 +106,11 @@ def _answer_only(part: Any, depth: int) -> str:
     if not isinstance(part, dict):
         return ""
     return _answer_in_object(part, depth) if _names_answer(part) else ""
+
+
+def _hands_messages_on(part: Any) -> bool:
+    """A step of a graph that says where to go on, with messages that hold no answer."""
+    return isinstance(part, dict) and "goto" in part and "update" in part
 
 
 def _names_answer(value: dict[str, Any]) -> bool:
@@ -133,19 +162,22 @@ def _answer_in_object(value: dict[str, Any], depth: int) -> str:
 
 def _named_answer(value: dict[str, Any], depth: int) -> str | None:
     for key in _ANSWERED:
-        if key in value and (len(value) == 1 or value.keys() - {key} <= _WITH_ANSWER | AROUND):
+        if key in value and (
+            len(value) == 1
+            or all(other == key or other in _BESIDE or _says_nothing(held) for other, held in value.items())
+        ):
             return answer_text(value[key], depth + 1)
     if isinstance(value.get("update"), dict | list) and ("goto" in value or "graph" in value):
         return _answer_only(value["update"], depth + 1)
     message = value.get("message")
     if isinstance(message, dict):
         return answer_text(message, depth + 1)
-    if isinstance(value.get("text"), str) and (len(value) == 1 or "generation_info" in value or "type" in value):
+    if isinstance(value.get("text"), str) and (len(value) == 1 or value.keys() & _WITH_TEXT):
         return shorten(str(value["text"]))
     if isinstance(value.get("content"), str | list) and (len(value) == 1 or "role" in value or "usage" in value):
         return content_text(value["content"])
     if isinstance(value.get("content"), dict) and "parts" in value["content"]:
         return content_text(value["content"]["parts"])
-    if isinstance(value.get("parts"), list):
+    if isinstance(value.get("parts"), list) and value.keys() <= {"parts", "role", "finish_reason"}:
         return content_text(value["parts"])
     return None

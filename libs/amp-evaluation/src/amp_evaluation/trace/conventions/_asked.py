@@ -22,6 +22,14 @@ from amp_evaluation.trace.conventions._values import content_text, json_text, sh
 _STATE_KEYS = frozenset({"init_state", "self", "ctx", "context_variables", "state"})
 
 
+_TASK_RUN = frozenset({"agent", "context", "tools"})
+"""What a crew's agent is run with: what the task is stands elsewhere."""
+
+
+_CALL = frozenset({"args", "kwargs", "sanitize_inputs_outputs", "method"})
+_COMMAND = frozenset({"graph", "update", "resume", "goto"})
+
+
 _ASKED = (
     "user_msg",
     "user_message",
@@ -40,6 +48,9 @@ _ASKED = (
     "content",
     "input_value",
     "goal",
+    "str_or_query_bundle",
+    "query_bundle",
+    "query_str",
 )
 
 
@@ -76,19 +87,23 @@ def _asked_in_object(value: dict[str, Any], depth: int) -> str:
         inner = (value["input_args"],)
     if inner is not None:
         return asked_text(inner[0], depth + 1)
-    if "kwargs" in value and set(value) <= {"args", "kwargs", "sanitize_inputs_outputs", "method"}:
+    if value.keys() <= _CALL and ("kwargs" in value or isinstance(value.get("args"), list)):
         return _asked_in_call(value, depth)
+    if value.keys() <= _COMMAND and "resume" in value:  # what a person said when a graph waited for it
+        return asked_text(value["resume"], depth + 1) if isinstance(value["resume"], str) else ""
     for key in _ASKED:
         held = value.get(key)
         if held in (None, "", [], {}) or (key in _ALONE_ONLY and len(value) > 1):
             continue
         if isinstance(held, str) or _carries(held):
             return asked_text(held, depth + 1)
+    if len(value) == 1 and isinstance(value.get("messages"), str):
+        return asked_text(value["messages"], depth + 1)
     for key in MESSAGE_LISTS:
         held = opened(value.get(key))
         if isinstance(held, list) and held and holds_messages(held):
             return last_user_text(messages_of(held))
-    if value.keys() & _STATE_KEYS or _is_event(value) or hands_on(value.get("messages")):
+    if value.keys() & _STATE_KEYS or value.keys() == _TASK_RUN or _is_event(value) or hands_on(value.get("messages")):
         return ""
     nested = list(nested_messages(value, depth))
     if set(value) == {"data"} and isinstance(value["data"], dict):  # a pipeline's inputs, by component
@@ -101,7 +116,7 @@ def _carries(value: Any) -> bool:
     if isinstance(value, list):
         return holds_messages(value) or all(isinstance(part, dict) and "type" in part for part in value)
     return isinstance(value, dict) and (
-        is_message(value) or any(key in value for key in ("messages", "parts", "content"))
+        is_message(value) or any(key in value for key in ("messages", "parts", "content", "query_str"))
     )
 
 

@@ -17,6 +17,7 @@ FACTS = (
     "kind",  # Kind
     "messages",  # list[Message]: what an LLM call sent, system instructions first
     "reply",  # list[Message]: what it got back
+    "said",  # list[Message]: the same for calls that ended well, out of what the span says only in general
     "input",  # the value a span was started with, for people
     "output",  # the value it ended with
     "tool_name",

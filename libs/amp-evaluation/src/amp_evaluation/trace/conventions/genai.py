@@ -12,6 +12,7 @@ from amp_evaluation.trace._spans import AssistantMessage, Message, SystemMessage
 from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._facts import Convention, Kind, first, tool_definitions, usage_of
 from amp_evaluation.trace.conventions._messages import messages_in, messages_of
+from amp_evaluation.trace.conventions._roles import role_of
 from amp_evaluation.trace.conventions._values import content_text, looks_printed, printed
 from amp_evaluation.trace.conventions.printed import reply_of_printed
 
@@ -74,6 +75,11 @@ def _as_assistant(value: Any) -> Any:
         value = [value]
     if isinstance(value, str):
         return [{"role": "assistant", "content": value}] if value else None
+    if isinstance(value, list):  # streams may not know their role
+        return [
+            {**item, "role": "assistant"} if isinstance(item, dict) and role_of(item.get("role")) is None else item
+            for item in value
+        ]
     return value
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from amp_evaluation.trace._spans import Message, RetrievedDoc, TokenUsage, ToolDefinition
+from amp_evaluation.trace._spans import AssistantMessage, Message, RetrievedDoc, TokenUsage, ToolDefinition, UserMessage
 from amp_evaluation.trace.conventions._attrs import Attrs, Memo, RawRow, plain_row, row_key, rows_in, rows_of
 from amp_evaluation.trace.conventions._facts import (
     Convention,
@@ -22,7 +22,8 @@ from amp_evaluation.trace.conventions._facts import (
 from amp_evaluation.trace.conventions._flat import usual_message
 from amp_evaluation.trace.conventions._history import HISTORY
 from amp_evaluation.trace.conventions._messages import decode_message, messages_of
-from amp_evaluation.trace.conventions._values import json_text, printed, structured
+from amp_evaluation.trace.conventions._values import content_text, json_text, printed, structured
+from amp_evaluation.trace.conventions.printed import replies_in
 
 KINDS = {
     "LLM": Kind("llm", True),
@@ -47,6 +48,14 @@ def messages(a: Attrs) -> list[Message]:
     return _history(a) or prompts(a) or messages_of(_messages_in(a.data("input.value")))
 
 
+def said(a: Attrs) -> list[Message]:
+    """The reply where only the span's output holds it: a provider's response, or a completion's text."""
+    value = _value(a, "output")
+    if isinstance(value, str):
+        return [AssistantMessage(content_text(value))] if value else []
+    return replies_in(value)
+
+
 def reply(a: Attrs) -> list[Message]:
     return _messages(a, "llm.output_messages.", "assistant") or _choices(a)
 
@@ -57,6 +66,9 @@ def _messages_in(value: Any) -> Any:
 
 def prompts(a: Attrs) -> list[Message]:
     """Completion models: `llm.prompts.N.prompt.text`."""
+    listed = a.get("llm.prompts")
+    if isinstance(listed, list):
+        return [UserMessage(text) for text in listed if isinstance(text, str) and text]
     rows = a.rows("llm.prompts.")
     return [each for row in rows if (text := row.get("prompt.text")) for each in decode_message({"content": text})]
 
@@ -213,6 +225,7 @@ CONVENTION = Convention(
         "kind": kind,
         "messages": messages,
         "reply": reply,
+        "said": said,
         "input": lambda a: _value(a, "input"),
         "output": lambda a: _value(a, "output"),
         "tool_name": lambda a: a.text("tool.name", "tool_call.function.name"),

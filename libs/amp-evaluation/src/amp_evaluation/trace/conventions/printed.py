@@ -22,25 +22,40 @@ def reply_of_printed(text: str) -> list[Message]:
     """The messages behind a printed reply; the text itself where it only looks like one."""
     value = printed(text)
     if value is None:
-        cut = _CLASS.match(text) or _DICT.match(text)
+        cut = (_CLASS.match(text) or _DICT.match(text)) and _is_cut(text)
         several = [line for line in text.split("\n") if line.strip()] if cut else []
-        found = [message for line in several for message in _messages(printed(line))]
+        found = [message for line in several for message in replies_in(printed(line))]
         return found if found else [] if cut else [AssistantMessage(text)]
-    return _messages(value) or [AssistantMessage(text)]
+    return replies_in(value) or [AssistantMessage(text)]
 
 
-def _messages(value: Any, depth: int = 0) -> list[Message]:
+_PIECE = re.compile(r"([(\[{])|([)\]}])|(['\"])(?:\\.|(?!\3).)*(?:\3|\Z)", re.DOTALL)
+
+
+def _is_cut(text: str) -> bool:
+    """The text ends inside what it prints, or prints an object a line; prose that begins with code does neither."""
+    depth = 0
+    for piece in _PIECE.finditer(text):
+        depth += (piece[1] is not None) - (piece[2] is not None)
+        if depth == 0 and piece[2]:
+            rest = text[piece.end() :].strip()
+            return not rest or _CLASS.match(rest) is not None or _DICT.match(rest) is not None
+    return True
+
+
+def replies_in(value: Any, depth: int = 0) -> list[Message]:
+    """The replies that a provider's response holds; [] for anything else."""
     if isinstance(value, list):
-        return [message for item in value for message in _messages(item, depth + 1)] if depth < 8 else []
+        return [message for item in value for message in replies_in(item, depth + 1)] if depth < 8 else []
     if not isinstance(value, dict):
         return []
     if "call_id" in value and "arguments" in value and isinstance(value.get("name"), str):
         return [AssistantMessage("", [ToolCall(call_id(value), value["name"], arguments_of(value["arguments"]))])]
     for key in ("output", "choices"):
         if isinstance(value.get(key), list):
-            return _joined(_messages(value[key], depth + 1))
+            return _joined(replies_in(value[key], depth + 1))
     if isinstance(value.get("message"), dict):
-        return _messages(value["message"], depth + 1)
+        return replies_in(value["message"], depth + 1)
     if value.get("role") == "assistant" or is_message(value):
         return [message for message in decode_message(value, "assistant") if isinstance(message, AssistantMessage)]
     if isinstance(value.get("tool_calls"), list):

@@ -1,0 +1,201 @@
+"""Where runs end: refused answers, lost error messages, waiting for people, and what only the next call shows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from amp_evaluation.trace import Trace, parse_trace_for_evaluation
+from amp_evaluation.trace._otel import OTELSpan, OTELTrace
+
+OI = "openinference.span.kind"
+CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+AGENT = {OI: "AGENT", "input.value": "Next ferry?"}
+USER = {"role": "user", "content": "Next ferry?"}
+
+
+def span(name: str, parent: str | None, start: float, attributes: dict[str, Any], **over: Any) -> OTELSpan:
+    times = {"startTime": f"2026-01-15T10:00:{start:04.1f}Z", "endTime": f"2026-01-15T10:00:{start + 0.5:04.1f}Z"}
+    return OTELSpan("t", name, parent, name, attributes=attributes, **(times | over))
+
+
+def parse(*spans: OTELSpan) -> Trace:
+    return parse_trace_for_evaluation(OTELTrace("t", spans[0].spanId, startTime=spans[0].startTime, spans=list(spans)))
+
+
+def asks(call_id: str, name: str = "fare", to: str = "Bari") -> dict[str, Any]:
+    function = {"name": name, "arguments": json.dumps({"to": to})}
+    return {"role": "assistant", "content": None, "tool_calls": [{"id": call_id, "function": function}]}
+
+
+def chat(reply: Any, *sent: dict[str, Any]) -> dict[str, Any]:
+    said = {"role": "assistant", "content": reply} if isinstance(reply, str) else reply
+    found = {"gen_ai.input.messages": json.dumps(sent or [USER])}
+    return CHAT | found | ({"gen_ai.output.messages": json.dumps([said])} if said else {})
+
+
+# --- failed runs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        pytest.param("The server had an error", id="a text that no model wrote"),
+        pytest.param("ServerError(acme.errors): no seat left", id="the error printed"),
+    ],
+)
+def test_without_error_messages_a_failed_run_whose_calls_all_failed_has_no_answer(output: str) -> None:
+    event = {"name": "exception", "attributes": {"exception.type": "acme.errors.ServerError"}}
+    trace = parse(
+        span("a", None, 0, AGENT | {"output.value": output}, status="error", events=[event]),
+        span("l", "a", 1, CHAT, status="error"),
+    )
+    assert (trace.output, trace.failed) == ("", True)
+
+
+def test_an_answer_after_calls_that_failed_stays_where_the_run_ended_well() -> None:
+    trace = parse(
+        span("a", None, 0, AGENT | {"output.value": "Try tomorrow."}), span("l", "a", 1, CHAT, status="error")
+    )
+    assert (trace.output, trace.failed) == ("Try tomorrow.", False)
+
+
+def test_an_agent_that_failed_after_the_reply_gave_no_answer() -> None:
+    trace = parse(
+        span("r", None, 0, {OI: "CHAIN"}),
+        span("a", "r", 1, {OI: "AGENT"}, endTime="2026-01-15T10:00:04Z", status="error"),
+        span("l", "a", 2, chat("At 22:30.")),
+    )
+    assert (trace.output, trace.failed) == ("", True)
+
+
+def test_an_agent_that_an_earlier_error_marks_as_failed_answered_all_the_same() -> None:
+    trace = parse(
+        span("r", None, 0, {OI: "CHAIN"}),
+        span("a", "r", 1, {OI: "AGENT"}, endTime="2026-01-15T10:00:09Z", status="error"),
+        span("l1", "a", 2, CHAT, status="error"),
+        span("l2", "a", 3, chat("At 22:30.")),
+    )
+    assert (trace.output, trace.failed) == ("At 22:30.", False)
+
+
+# --- requests without an execution ------------------------------------------------------------------------------------
+
+
+def test_a_run_that_ends_at_a_request_executed_nothing() -> None:
+    trace = parse(span("a", None, 0, AGENT), span("l", "a", 1, chat(asks("c1"))))
+    assert trace.get_tool_calls() == []
+    assert [call.output for call in trace.get_llm_calls()] == ['fare({"to": "Bari"})']
+
+
+def test_a_request_after_which_the_run_went_on_was_executed_though_no_answer_shows() -> None:
+    trace = parse(
+        span("a", None, 0, AGENT),
+        span("l1", "a", 1, chat(asks("c1"))),
+        span("l2", "a", 2, chat("59 EUR.")),
+    )
+    assert [(tool.name, tool.arguments) for tool in trace.get_tool_calls()] == [("fare", {"to": "Bari"})]
+
+
+@pytest.mark.parametrize(
+    ("history", "results"),
+    [
+        pytest.param([asks("f9")], ["f9 EUR"], id="once under another id"),
+        pytest.param([asks("c1")], ["c1 EUR"], id="once under its own"),
+        pytest.param([asks("c1"), asks("f9")], ["c1 EUR", "f9 EUR"], id="twice, of which the reply told one"),
+        pytest.param([asks("c1"), asks("f9", to="Split")], ["c1 EUR", "f9 EUR"], id="and another one"),
+    ],
+)
+def test_a_history_that_shows_a_request_again_tells_of_no_other(
+    history: list[dict[str, Any]], results: list[str]
+) -> None:
+    sent: list[dict[str, Any]] = [USER]
+    for said in history:
+        call_id = said["tool_calls"][0]["id"]
+        sent += [said, {"role": "tool", "tool_call_id": call_id, "content": f"{call_id} EUR"}]
+    trace = parse(
+        span("a", None, 0, AGENT), span("l1", "a", 1, chat(asks("c1"))), span("l2", "a", 2, chat("Done.", *sent))
+    )
+    assert [tool.result for tool in trace.get_tool_calls()] == results
+
+
+def test_a_transfer_to_a_graphs_node_is_a_handoff() -> None:
+    back = asks("c1", "transfer_back_to_front_desk")
+    sent = [USER, back, {"role": "tool", "tool_call_id": "c1", "content": "Transferred."}]
+    trace = parse(
+        span("root", None, 0, {OI: "CHAIN"}),
+        span("front_desk", "root", 1, {OI: "CHAIN"}),
+        span("l", "front_desk", 2, chat("Done.", *sent)),
+    )
+    assert trace.get_tool_calls() == []
+
+
+# --- replies that stand elsewhere -------------------------------------------------------------------------------------
+
+
+def test_a_reply_that_only_the_next_call_shows_is_the_calls() -> None:
+    sent = [USER, asks("c1"), {"role": "tool", "tool_call_id": "c1", "content": "59 EUR"}]
+    trace = parse(span("a", None, 0, AGENT), span("l1", "a", 1, chat(None)), span("l2", "a", 2, chat("59 EUR.", *sent)))
+    assert [call.output for call in trace.get_llm_calls()] == ['fare({"to": "Bari"})', "59 EUR."]
+    assert [tool.result for tool in trace.get_tool_calls()] == ["59 EUR"]
+
+
+def test_a_span_before_one_that_sends_the_same_only_prepared_it() -> None:
+    trace = parse(span("a", None, 0, AGENT), span("l1", "a", 1, chat(None)), span("l2", "a", 2, chat("At 22:30.")))
+    assert [call.output for call in trace.get_llm_calls()] == ["At 22:30."]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reply"),
+    [
+        pytest.param({"output.value": "At 22:30."}, "At 22:30.", id="a completion's text"),
+        pytest.param(
+            {
+                "output.mime_type": "application/json",
+                "output.value": json.dumps(
+                    [{"output": [{"role": "assistant", "content": [{"type": "output_text", "text": "At 22:30."}]}]}]
+                ),
+            },
+            "At 22:30.",
+            id="a provider's response",
+        ),
+        pytest.param(
+            {
+                "output.mime_type": "application/json",
+                "output.value": json.dumps(
+                    {"output": [{"type": "function_call", "call_id": "c1", "name": "fare", "arguments": "{}"}]}
+                ),
+            },
+            "fare({})",
+            id="a response that calls a tool",
+        ),
+        pytest.param(
+            {"output.mime_type": "application/json", "output.value": '{"messages": [], "model": "m"}'},
+            "",
+            id="a request is no reply",
+        ),
+    ],
+)
+def test_an_openinference_call_whose_reply_stands_only_in_its_output(attributes: dict[str, Any], reply: str) -> None:
+    attributes = {OI: "LLM", "llm.prompts": ["Next ferry?"], **attributes}
+    trace = parse(span("l", None, 0, attributes))
+    [call] = trace.get_llm_calls()
+    assert (call.output, trace.input) == (reply, "Next ferry?")
+
+
+def test_the_output_of_a_failed_call_is_no_reply() -> None:
+    trace = parse(span("l", None, 0, {OI: "LLM", "output.value": "ServerError(…)"}, status="error"))
+    assert [call.output for call in trace.get_llm_calls()] == [""]
+
+
+def test_a_reply_of_an_unknown_role_is_the_assistants() -> None:
+    said = {"role": "unknown", "parts": [{"type": "text", "content": "At 22:30."}]}
+    assert parse(span("l", None, 0, chat(said))).output == "At 22:30."
+
+
+def test_two_records_of_one_reply_may_differ_in_white_space() -> None:
+    outer = {OI: "LLM", "llm.output_messages.0.message.content": '{"port":"Bari"}'}
+    inner = {OI: "LLM", "llm.output_messages.0.message.content": '{"port": "Bari"}'}
+    assert len(parse(span("l1", None, 0, outer), span("l2", "l1", 0.1, inner)).get_llm_calls()) == 1
