@@ -51,7 +51,7 @@ _NAMES = {"true": True, "false": False, "null": None}
 class JudgeOutput(BaseModel):
     """What a judge is asked for: an explanation first, then a score in [0, 1]."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
     explanation: str = ""
     score: float = Field(ge=0.0, le=1.0, allow_inf_nan=False)

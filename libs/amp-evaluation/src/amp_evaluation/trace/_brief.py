@@ -7,7 +7,6 @@ a law in the tests says; whatever isn't usual gives None here and goes the gener
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,8 +19,8 @@ from amp_evaluation.trace._otel import OTELTrace, wire_trace
 from amp_evaluation.trace._outcome import answered_by, asked_by
 from amp_evaluation.trace._records import SMALL, WireSpan, WireTrace, moment, number
 from amp_evaluation.trace._spans import TokenUsage, TraceMetrics
-from amp_evaluation.trace.conventions import Attrs, Memo, Readers, kind_of, read, readers_for
-from amp_evaluation.trace.conventions._brief import SPEAKERS, CallsSaid
+from amp_evaluation.trace.conventions import Attrs, Readers, kind_of, read, readers_for
+from amp_evaluation.trace.conventions._brief import SPEAKERS, BriefAttrs, CallsSaid
 from amp_evaluation.trace.conventions._tool_values import result_call_id, tool_result
 
 _WELL = frozenset({"", "OK", "Ok", "ok", "UNSET", "Unset", "unset", "STATUS_CODE_OK", "STATUS_CODE_UNSET", "0", "1"})
@@ -49,7 +48,7 @@ class Brief:
 class _Seen:
     """What is collected span by span."""
 
-    calls: list[tuple[Readers, Attrs]] = field(default_factory=list)
+    calls: list[tuple[Readers, BriefAttrs]] = field(default_factory=list)
     usage: list[TokenUsage] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
     tool_ids: list[str] = field(default_factory=list)
@@ -118,11 +117,10 @@ def _went_well(span: WireSpan) -> bool:
 
 def _read_below(spans: Sequence[WireSpan], root_id: str) -> _Seen | None:
     seen = _Seen()
-    memo: Memo = {}
     for span in spans[1:]:
         if span.parentSpanId != root_id or not _went_well(span):
             return None
-        a = Attrs(span, memo)
+        a = BriefAttrs(span)
         readers = readers_for(a, False)
         kind = kind_of(readers, a).name
         if kind == "llm":
@@ -154,7 +152,7 @@ def _take_tool(seen: _Seen, readers: Readers, a: Attrs) -> bool:
     return True
 
 
-def _said(calls: Sequence[tuple[Readers, Attrs]]) -> CallsSaid | None:
+def _said(calls: Sequence[tuple[Readers, BriefAttrs]]) -> CallsSaid | None:
     speakers = {(readers["messages"], readers["reply"]) for readers, _ in calls}
     speaker = SPEAKERS.get(speakers.pop())
     return speaker([a for _, a in calls]) if speaker is not None and not speakers else None
@@ -174,8 +172,8 @@ def _all_executed(said: CallsSaid, seen: _Seen) -> bool:
         return len(set(seen.tool_ids)) == len(seen.tool_ids) and asked_ids <= set(seen.tool_ids)
     if any(seen.tool_ids):
         return False
-    asked = Counter([name for _, name in said.asked])
-    return asked <= Counter(seen.tools)
+    names = [name for _, name in said.asked]
+    return all(names.count(name) <= seen.tools.count(name) for name in set(names))
 
 
 def _may_be_joined(text: str, last: str) -> bool:
@@ -196,5 +194,5 @@ def _metrics(trace: WireTrace, nanos: float, usage: Sequence[TokenUsage]) -> Tra
     return TraceMetrics(nanos / 1e6, total, errors, errors > 0)
 
 
-def _model(calls: Sequence[tuple[Readers, Attrs]]) -> str:
+def _model(calls: Sequence[tuple[Readers, BriefAttrs]]) -> str:
     return next((str(found) for readers, a in calls if (found := read(readers, "model", a))), "")

@@ -7,19 +7,43 @@ Each function answers for all calls of a trace at once, and only where every mes
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from amp_evaluation.trace._records import UNREADABLE
+from amp_evaluation.trace._records import UNREADABLE, WireSpan
 from amp_evaluation.trace.conventions import amp, openinference
 from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._facts import Reader
-from amp_evaluation.trace.conventions._flat import text_rows
-from amp_evaluation.trace.conventions._history import HISTORY
+from amp_evaluation.trace.conventions._flat import TextRow, text_rows
+from amp_evaluation.trace.conventions._history import HISTORY, alone, cut_out_history
 from amp_evaluation.trace.conventions._messages import NOT_PLAIN, UsualMessage
+from amp_evaluation.trace.conventions._shapes import Shape, shape_of
 
 REPLIES = "llm.output_messages."
+LEAST_CUT = 400
+"""Bytes of attributes from which looking for a history costs less than decoding it."""
+
+
+class BriefAttrs(Attrs):
+    """A span's attributes. A history in flat keys is left out of them, and stands apart undecoded."""
+
+    history = b""
+
+    def __init__(self, wire: WireSpan) -> None:
+        raw = wire.attributes
+        parts = cut_out_history(bytes(raw)) if type(raw) is msgspec.Raw and len(raw) > LEAST_CUT else None
+        try:
+            found = _decode_object(parts[0]) if parts is not None else None
+        except UNREADABLE:
+            found = None
+        if parts is None or found is None:
+            super().__init__(wire)
+            return
+        self._wire, self._opened = wire, {}
+        self.raw = self._shaped = found
+        self.shape = shape_of(found)
+        self.history = parts[1]
 
 
 class CallsSaid(NamedTuple):
@@ -31,17 +55,21 @@ class CallsSaid(NamedTuple):
     answered: set[str]
 
 
-Speaker = Callable[[Sequence[Attrs]], CallsSaid | None]
+Speaker = Callable[[Sequence[BriefAttrs]], CallsSaid | None]
 
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_lists = msgspec.json.Decoder(list[list[UsualMessage]]).decode
 
 
-def _said_to_amp(calls: Sequence[Attrs]) -> CallsSaid | None:
+def _said_to_amp(calls: Sequence[BriefAttrs]) -> CallsSaid | None:
     replies = [a.amp_bytes("output") for a in calls]
     sent = [a.amp_bytes("input") for a in calls]
-    whole = _not_begun_again(sent)
+    if not all(data[-1:] == b"]" for data in sent):
+        return None
     try:
-        lists = _decode_lists(b"[" + b",".join(replies + whole) + b"]")
+        lists = _decode_lists(
+            b"[" + b",".join(replies + [data + b"]" for data in alone([d[:-1] for d in sent])]) + b"]"
+        )
     except UNREADABLE:
         return None
     asked: list[tuple[str, str]] = []
@@ -74,41 +102,64 @@ def _is_plain(content: str) -> bool:
     return content[:1] not in NOT_PLAIN and ";base64," not in content and content != "''"
 
 
-def _not_begun_again(sent: list[bytes]) -> list[bytes]:
-    """The histories without those that the next one begins with."""
-    found = []
-    for position, data in enumerate(sent):
-        following = sent[position + 1] if position + 1 < len(sent) else b""
-        if data[-1:] != b"]" or not following.startswith(data[:-1]) or following[len(data) - 1 : len(data)] != b",":
-            found.append(data)
-    return found
-
-
-def _said_in_flat_keys(calls: Sequence[Attrs]) -> CallsSaid | None:
-    asked: list[tuple[str, str]] = []
+def _said_in_flat_keys(calls: Sequence[BriefAttrs]) -> CallsSaid | None:
+    said = CallsSaid([], "", set(), set())
     text = ""
     for a in calls:
-        rows = text_rows(a, REPLIES)
-        if not rows:
+        reply = _reply_in(a, said.asked)
+        if reply is None or not (a.history or _take_history(a.raw, said)):
             return None
-        for row in rows:
-            if row.role != "assistant" or row.call_id or not _is_plain(row.content):
-                return None
-        text = "\n".join([row.content for row in rows if row.content]) or text
-        asked += [call for row in rows for call in row.calls]
-    repeated: set[tuple[str, str]] = set()
-    answered: set[str] = set()
-    for a in calls:
-        rows = text_rows(a, HISTORY)
-        if not rows:
+        text = reply or text
+    for history in alone([a.history for a in calls if a.history]):
+        try:
+            found = _decode_object(b"{" + history + b"}")
+        except UNREADABLE:
             return None
-        for row in rows:
-            if row.content[:1] == "[":
-                return None
-            if row.role == "tool":
-                answered.add(row.call_id)
-            repeated.update(row.calls)
-    return CallsSaid(asked, text, repeated, answered)
+        plan = text_rows(shape_of(found), HISTORY)
+        if plan is None or len(plan.places) < len(found) or not _take_history(found, said):
+            return None  # among the messages stands something else
+    return said._replace(last_text=text)
+
+
+def _reply_in(a: BriefAttrs, asked: list[tuple[str, str]]) -> str | None:
+    """The reply's text; its calls go to `asked`."""
+    values = list(a.raw.values())
+    rows = _usual_rows(a.shape, REPLIES, values)
+    if rows is None or len(rows) != 1:
+        return None
+    role, content, call_id, calls = rows[0]
+    text: str = values[content] if content >= 0 else ""
+    if values[role] != "assistant" or call_id >= 0 or not _is_plain(text):
+        return None
+    asked += [(values[at] if at >= 0 else "", values[name] if name >= 0 else "") for at, name in calls]
+    return text
+
+
+def _take_history(found: dict[str, Any], said: CallsSaid) -> bool:
+    """What the messages tell of tools; False when they aren't the usual ones, or there are none."""
+    values = list(found.values())
+    rows = _usual_rows(shape_of(found), HISTORY, values)
+    if not rows:
+        return False
+    for role, content, call_id, calls in rows:
+        if values[role] not in _ROLES or (content >= 0 and values[content][:1] == "["):
+            return False
+        if values[role] == "tool":
+            said.answered.add(values[call_id] if call_id >= 0 else "")
+        for at, name in calls:
+            said.repeated.add((values[at] if at >= 0 else "", values[name] if name >= 0 else ""))
+    return True
+
+
+def _usual_rows(shape: Shape, prefix: str, values: list[Any]) -> tuple[TextRow, ...] | None:
+    plan = text_rows(shape, prefix)
+    if plan is None or not {type(values[place]) for place in plan.places} <= _TEXT:
+        return None
+    return plan.rows
+
+
+_ROLES = frozenset({"user", "assistant", "system", "tool"})
+_TEXT = {str}
 
 
 SPEAKERS: dict[tuple[tuple[Reader, ...], ...], Speaker] = {

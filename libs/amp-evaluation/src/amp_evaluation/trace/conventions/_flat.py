@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from amp_evaluation.trace._spans import AssistantMessage, Message, ToolCall, ToolMessage
-from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._messages import decode_plain
+from amp_evaluation.trace.conventions._shapes import Row, Shape
 from amp_evaluation.trace.conventions._toolcalls import arguments_of
 
 
@@ -66,26 +67,36 @@ def _usual_call(places: tuple[int, int, int], values: tuple[Any, ...]) -> ToolCa
 
 
 class TextRow(NamedTuple):
-    """A usual message without its calls' arguments: (id, name) of each call."""
+    """A usual message: where its parts stand among the attributes' values, -1 for none; of each call id and name."""
 
-    role: str
-    content: str
-    call_id: str
-    calls: list[tuple[str, str]]
-
-
-_ROLES = frozenset({"user", "assistant", "system", "tool"})
+    role: int
+    content: int
+    call_id: int
+    calls: tuple[tuple[int, int], ...]
 
 
-def text_rows(a: Attrs, prefix: str) -> list[TextRow] | None:
-    """The rows of that family as what they say; None unless all are usual messages."""
-    found = []
-    for rests, values in a.raw_rows(prefix):
-        plan = _plan(rests)
-        if plan is None or set(map(type, values)) != _TEXT or values[plan.role] not in _ROLES:
-            return None
-        content = values[plan.content] if plan.content >= 0 else ""
-        call_id = values[plan.call_id] if plan.call_id >= 0 else ""
-        calls = [(values[at] if at >= 0 else "", values[name] if name >= 0 else "") for at, name, _ in plan.calls]
-        found.append(TextRow(values[plan.role], content, call_id, calls))
+class TextRows(NamedTuple):
+    """All rows of a family. `places` are those of all their values."""
+
+    rows: tuple[TextRow, ...]
+    places: tuple[int, ...]
+
+
+def text_rows(shape: Shape, prefix: str) -> TextRows | None:
+    """The rows of that family when the keys are those of usual messages, worked out once a shape; None else."""
+    if prefix not in shape.plans:
+        shape.plans[prefix] = _text_rows(shape.rows.get(prefix, {}).values())
+    found: TextRows | None = shape.plans[prefix]
     return found
+
+
+def _text_rows(rows: Iterable[Row]) -> TextRows | None:
+    found: list[TextRow] = []
+    for row in rows:
+        plan = _plan(row.rests)
+        if plan is None:
+            return None
+        at = (*row.places, -1)
+        calls = tuple((at[call_id], at[name]) for call_id, name, _ in plan.calls)
+        found.append(TextRow(at[plan.role], at[plan.content], at[plan.call_id], calls))
+    return TextRows(tuple(found), tuple(place for row in rows for place in row.places))

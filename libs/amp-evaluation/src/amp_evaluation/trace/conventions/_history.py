@@ -13,7 +13,7 @@ HISTORY = "llm.input_messages."
 """The family of flat keys that grows from span to span."""
 
 _MARK = b',"llm.input_messages.'
-_MEMBER = re.compile(rb',"[^"\\]*": ?"(?:[^"\\]|\\.)*"', re.DOTALL)
+_MEMBER = re.compile(rb',"[^"\\]*": ?"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _decode = msgspec.json.Decoder().decode
 
 
@@ -59,3 +59,25 @@ def shared_attributes(raw: msgspec.Raw, memo: dict[Any, Any]) -> tuple[dict[str,
     found = {**last.found, **fresh}
     memo[_Last] = _Last(data[:end], found, before)
     return {**found, **rest}, Shared(last.head, fresh, {**before, **rest}, data[:end])
+
+
+def cut_out_history(data: bytes) -> tuple[bytes, bytes] | None:
+    """(attributes without the history, its members) as JSON; None where there is none in one piece between others."""
+    first, cut = data.find(_MARK), data.rfind(_MARK)
+    if first < 0 or data.find(b"{", 1, first) >= 0:  # it may stand inside a value
+        return None
+    member = _MEMBER.match(data, cut)
+    if member is None:
+        return None
+    end = member.end()
+    return data[:first] + data[end:], data[first + 1 : end]
+
+
+def alone(histories: list[bytes]) -> list[bytes]:
+    """Those that the next one doesn't begin with. All are members, or elements, without what closes them."""
+    found = []
+    for position, data in enumerate(histories):
+        following = histories[position + 1] if position + 1 < len(histories) else b""
+        if not following.startswith(data) or following[len(data) : len(data) + 1] != b",":
+            found.append(data)
+    return found

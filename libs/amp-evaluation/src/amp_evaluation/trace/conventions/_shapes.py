@@ -36,12 +36,14 @@ class Row(NamedTuple):
 
 
 class Shape:
-    """`rows` are in the order of their numbers. `readers` is for whoever chooses the decoders by the keys."""
+    """`rows` are in the order of their numbers. `readers` is for whoever chooses the decoders by the keys, `plans` for
+    what else follows from the keys alone."""
 
-    __slots__ = ("readers", "rows")
+    __slots__ = ("plans", "readers", "rows")
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.readers: Any = None
+        self.plans: dict[str, Any] = {}
         groups: dict[Group, list[tuple[str, int]]] = {}
         known = _known
         last: Group | None = None
