@@ -53,13 +53,18 @@ def docker(*words: str | Path, env: dict[str, str] | None = None, check: bool = 
 
 
 @pytest.fixture(scope="session")
-def images() -> dict[str, str]:
+def images(pytestconfig: pytest.Config) -> dict[str, str]:
     """Each image's tag, all built from this checkout; CI's log shows what they weigh."""
+    terminal: Any = pytestconfig.pluginmanager.get_plugin("terminalreporter")  # a print would be captured
     for name, (file, flavor) in OPTIONS.items():
         started = time.monotonic()
         options = ["--network=host", f"--build-arg=PYTHON_IMAGE={BASE}", f"--build-arg=FLAVOR={flavor}"]
         docker("build", *options, "-f", ROOT / file, "-t", f"amp-test:{name}", ROOT)
-        print(f"image {name}: {size(f'amp-test:{name}') / 1e6:.0f} MB, built in {time.monotonic() - started:.0f} s")  # noqa: T201
+        terminal.ensure_newline()
+        terminal.write_line(
+            f"image {name}: {(size(f'amp-test:{name}') - size(BASE)) / 1e6:.0f} MB on its base, "
+            f"built in {time.monotonic() - started:.0f} s"
+        )
     return {name: f"amp-test:{name}" for name in OPTIONS}
 
 
