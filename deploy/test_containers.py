@@ -55,16 +55,14 @@ def docker(*words: str | Path, env: dict[str, str] | None = None, check: bool = 
 @pytest.fixture(scope="session")
 def images(pytestconfig: pytest.Config) -> dict[str, str]:
     """Each image's tag, all built from this checkout; CI's log shows what they weigh."""
-    terminal: Any = pytestconfig.pluginmanager.get_plugin("terminalreporter")  # a print would be captured
+    capture: Any = pytestconfig.pluginmanager.get_plugin("capturemanager")
     for name, (file, flavor) in OPTIONS.items():
         started = time.monotonic()
         options = ["--network=host", f"--build-arg=PYTHON_IMAGE={BASE}", f"--build-arg=FLAVOR={flavor}"]
         docker("build", *options, "-f", ROOT / file, "-t", f"amp-test:{name}", ROOT)
-        terminal.ensure_newline()
-        terminal.write_line(
-            f"image {name}: {(size(f'amp-test:{name}') - size(BASE)) / 1e6:.0f} MB on its base, "
-            f"built in {time.monotonic() - started:.0f} s"
-        )
+        weight, took = (size(f"amp-test:{name}") - size(BASE)) / 1e6, time.monotonic() - started
+        with capture.global_and_fixture_disabled():
+            print(f"\nimage {name}: {weight:.0f} MB on its base, built in {took:.0f} s")  # noqa: T201
     return {name: f"amp-test:{name}" for name in OPTIONS}
 
 
