@@ -182,6 +182,11 @@ def test_one_trace_has_an_item_for_each_span() -> None:
     ("made", "fault"),
     [
         pytest.param(score(trace_start_time=None), "no readable start time", id="no start time"),
+        pytest.param(
+            score(trace_start_time=datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))),
+            "no readable start time",
+            id="a start before the year 1 in UTC",
+        ),
         pytest.param(score("i" * 256), "trace id of 256 characters", id="a trace id that is too long"),
         pytest.param(score(""), "trace id of 0 characters", id="no trace id"),
         pytest.param(score(span_context=SpanContext("s" * 300)), "span id of 300 characters", id="a span id too long"),

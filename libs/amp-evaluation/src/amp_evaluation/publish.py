@@ -188,10 +188,14 @@ class ItemSource:
         return checked
 
     def _time_text(self, time: datetime | None) -> str:
-        """RFC 3339 with a zone (none means UTC), made once a trace; "" for no time."""
+        """RFC 3339 with a zone (none means UTC), made once a trace; "" for none, or one outside UTC's years."""
         if time is None:
             return ""
-        text = self._time_texts[time] = format_rfc3339(time)
+        try:
+            text = format_rfc3339(time)
+        except OverflowError:
+            text = ""
+        self._time_texts[time] = text
         return text
 
     def _span(self, context: SpanContext) -> SpanLabels:
