@@ -211,6 +211,15 @@ def test_one_body_for_a_target_without_a_limit_holds_what_the_parts_would() -> N
     PublishBody.model_validate(body)
 
 
+def test_a_body_that_breaks_off_counts_as_nothing_stored() -> None:
+    plan = plan_for(summaries(["A", "B"], 3000))
+    pieces = plan.one_body()
+    while plan.stored == 0:
+        next(pieces)
+    plan.take_back()
+    assert (plan.stored, plan.missing) == (0, {"A": 3000, "B": 3000})
+
+
 def test_one_body_of_nothing_scored_is_json_too() -> None:
     assert json.loads(b"".join(plan_for(summaries(["A"], 0)).one_body()))["individualScores"] == []
 
