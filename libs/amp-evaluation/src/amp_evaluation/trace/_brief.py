@@ -13,6 +13,8 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
+import msgspec
+
 from amp_evaluation._time import parse_rfc3339
 from amp_evaluation.trace._nodes import Node, agent_name, creates_agent
 from amp_evaluation.trace._otel import OTELTrace, wire_trace
@@ -108,7 +110,7 @@ def _agent(span: WireSpan) -> Node | None:
 def _went_well(span: WireSpan) -> bool:
     """Nothing in it may stand for an error. Events may, and large attributes go the general way."""
     amp, status = span.ampAttributes, span.status
-    if span.events or len(span.attributes) > SMALL:
+    if span.events or type(span.attributes) is not msgspec.Raw or len(span.attributes) > SMALL:
         return False
     if status is not None and not (type(status) is str and status in _WELL):
         return False
@@ -121,7 +123,7 @@ def _read_below(spans: Sequence[WireSpan], root_id: str) -> _Seen | None:
         if span.parentSpanId != root_id or not _went_well(span):
             return None
         a = BriefAttrs(span)
-        readers = readers_for(a, False)
+        readers = a.shape.readers or readers_for(a, False)
         kind = kind_of(readers, a).name
         if kind == "llm":
             usage = read(readers, "usage", a)
@@ -144,7 +146,9 @@ def _take_tool(seen: _Seen, readers: Readers, a: Attrs) -> bool:
             return False
     if type(name) is not str or not name or result is None or result == "":
         return False
-    if any(fact in readers and read(readers, fact, a) for fact in ("handoff", "tool_failed")):
+    if "handoff" in readers and read(readers, "handoff", a):
+        return False
+    if "tool_failed" in readers and read(readers, "tool_failed", a):
         return False
     call_id = read(readers, "tool_id", a) if "tool_id" in readers else ""
     seen.tools.append(name)

@@ -32,18 +32,17 @@ class BriefAttrs(Attrs):
 
     def __init__(self, wire: WireSpan) -> None:
         raw = wire.attributes
-        parts = cut_out_history(bytes(raw)) if type(raw) is msgspec.Raw and len(raw) > LEAST_CUT else None
+        parts = cut_out_history(bytes(raw)) if len(raw) > LEAST_CUT else None
         try:
-            found = _decode_object(parts[0]) if parts is not None else None
+            found = _decode_object(parts[0] if parts is not None else raw) if len(raw) else {}
         except UNREADABLE:
-            found = None
-        if parts is None or found is None:
             super().__init__(wire)
             return
-        self._wire, self._opened = wire, {}
+        self._wire, self.memo, self._opened = wire, {}, {}
         self.raw = self._shaped = found
         self.shape = shape_of(found)
-        self.history = parts[1]
+        if parts is not None:
+            self.history = parts[1]
 
 
 class CallsSaid(NamedTuple):
@@ -75,9 +74,11 @@ def _said_to_amp(calls: Sequence[BriefAttrs]) -> CallsSaid | None:
     asked: list[tuple[str, str]] = []
     text = ""
     for reply in lists[: len(replies)]:
-        if len(reply) != 1 or not _is_plain_reply(reply[0]):
+        if len(reply) != 1:
             return None
-        said = reply[0]
+        (said,) = reply
+        if said.role != "assistant" or (said.content and not _is_plain(said.content)):
+            return None
         text = said.content or text
         if said.toolCalls or said.tool_calls:
             asked += [(call.id, call.name) for call in said.toolCalls or said.tool_calls]
@@ -92,10 +93,6 @@ def _said_to_amp(calls: Sequence[BriefAttrs]) -> CallsSaid | None:
             elif message.toolCalls or message.tool_calls:
                 repeated.update([(call.id, call.name) for call in (*message.toolCalls, *message.tool_calls)])
     return CallsSaid(asked, text, repeated, answered)
-
-
-def _is_plain_reply(message: UsualMessage) -> bool:
-    return message.role == "assistant" and _is_plain(message.content or "")
 
 
 def _is_plain(content: str) -> bool:

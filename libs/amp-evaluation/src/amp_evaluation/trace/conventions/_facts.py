@@ -67,6 +67,9 @@ class Kind(NamedTuple):
 
 def usage_of(sent: Any, got: Any, total: Any = None, cached: Any = None) -> TokenUsage | None:
     """Token counts; None when neither side was recorded, and for 0/0, which streams report when they know nothing."""
+    if type(sent) is int and type(got) is int and 0 < sent < _MOST and 0 <= got < _MOST and cached is None:
+        if total is None or total == sent + got:  # the usual
+            return TokenUsage(sent, got, sent + got)
     if sent is None and got is None and total is None:
         return None
     prompt, completion, everything = _count(sent), _count(got), _count(total)
@@ -77,8 +80,11 @@ def usage_of(sent: Any, got: Any, total: Any = None, cached: Any = None) -> Toke
     return TokenUsage(prompt, completion, everything or prompt + completion, _count(cached))
 
 
+_MOST = 2**63
+
+
 def _count(value: Any) -> int:
-    if type(value) is int and 0 <= value < 2**63:
+    if type(value) is int and 0 <= value < _MOST:
         return value
     return max(0, int(number(value))) if value is not None else 0
 

@@ -101,8 +101,8 @@ def reply(a: Attrs) -> list[Message]:
 
 def usage(a: Attrs) -> TokenUsage | None:
     held = data(a, "tokenUsage")
-    if hasattr(held, "__dict__"):
-        held = held.__dict__
+    if type(held) is not dict:
+        held = getattr(held, "__dict__", held)
     if not isinstance(held, dict):
         return None
     return usage_of(
