@@ -60,17 +60,7 @@ from amp_evaluation._oauth import (
     parse_token,
     split_url,
 )
-from amp_evaluation._outputs import write_outputs
-from amp_evaluation._peer_check import (
-    PeerCheck,
-    check_judges,
-    check_publisher,
-    check_token,
-    check_traces,
-    table_lines,
-    untried,
-)
-from amp_evaluation._preview import evaluator_lines, example_trace, prompt_lines
+from amp_evaluation._outputs import write_files
 from amp_evaluation._publish_plan import PublishPlan
 from amp_evaluation._publisher import post_scores
 from amp_evaluation._run_log import log_result
@@ -79,7 +69,6 @@ from amp_evaluation._url import is_http_url
 from amp_evaluation.errors import AmpEvaluationError, ConfigError, RefusedError, TraceSourceError
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._entries import EvaluatorEntry, parse_entry, read_entries
-from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
 from amp_evaluation.evaluators.builtin import builtin, builtin_evaluator_catalog
 from amp_evaluation.evaluators.code import code_evaluator, template_judge
 from amp_evaluation.http import RETRY_DELAYS_S, HttpClient, RetryPolicy
@@ -90,7 +79,6 @@ from amp_evaluation.run_result import Progress, RunResult
 from amp_evaluation.runner import Monitor
 from amp_evaluation.trace.fetcher import TraceFetcher
 from amp_evaluation.trace.loader import TraceLoader
-from amp_evaluation.trace.mapping import load_mapping
 
 if TYPE_CHECKING:
     from amp_evaluation.config import Config
@@ -731,53 +719,34 @@ def write_scores(plan: PublishPlan, path: str) -> list[RunError]:
     return []
 
 
-# --- report, dry run and check ----------------------------------------------------------------------------------------
+def write_extras(config: JobConfig, result: RunResult, publication: Publication) -> list[RunError]:
+    """The page and the small files that were asked for."""
+    counts = {"stored": publication.stored, "total": publication.total}
+    return write_files(result, report=config.report, outputs=config.outputs, title=config.monitor_name, **counts)
 
 
-def write_files(config: JobConfig, result: RunResult, publication: Publication) -> list[RunError]:
-    """The page and the small files that were asked for. Without them the scores are stored all the same."""
-    errors = []
-    try:
-        if config.outputs is not None:
-            write_outputs(config.outputs, result, stored=publication.stored)
-    except OSError as error:
-        errors.append(RunError(f"--outputs can't be written: {error}", repeat_may_help=True))
-    try:
-        if config.report is not None:
-            stored = f"{publication.stored:,} of {publication.total:,} stored"
-            # its library is imported only where a page is wanted
-            write_report = importlib.import_module("amp_evaluation.report").write_report
-            write_report(config.report, result, title=config.monitor_name, stored=stored)
-    except OSError as error:
-        errors.append(RunError(f"--report can't be written: {error}", repeat_may_help=True))
-    return errors
+# --- dry run and check ------------------------------------------------------------------------------------------------
 
 
 def show_plan(job: Job, out: TextIO) -> int:
     """What would be done, with the judges' prompts for one trace where traces come from a file."""
-    config = job.config
+    config, window = job.config, job.config.window
     refuse_defects(job.evaluators)
-    mapping = load_mapping(path) if (path := config.sdk.trace.mapping_path) else None
-    out.writelines(f"{line}\n" for line in plan_lines(job))
+    preview = importlib.import_module("amp_evaluation._preview")  # as for a check: other runs start without it
+    plan = preview.plan_lines(
+        f"monitor {config.monitor_name!r}, run {config.run_id}",
+        window=(window.start, window.end),
+        sample_rate=config.sample_rate,
+        traces=config.traces.url or config.traces.path,
+        publisher=config.publisher.url or config.publisher.path,
+        evaluators=job.evaluators,
+    )
+    out.writelines(f"{line}\n" for line in plan)
     if config.traces.path is not None:
-        loader = TraceLoader(config.traces.path)
-        example = example_trace(loader.iter_traces(config.window.start, config.window.end), mapping)
-        out.write(f"traces of the file in the window: {loader.report.found}\n")
-        if example is not None:
-            out.writelines(f"{line}\n" for line in prompt_lines(job.evaluators, example))
+        traces = TraceLoader(config.traces.path).iter_traces(window.start, window.end)
+        lines = preview.file_lines(traces, config.sdk.trace.mapping_path, job.evaluators)
+        out.writelines(f"{line}\n" for line in lines)
     return EXIT_OK
-
-
-def plan_lines(job: Job) -> Iterator[str]:
-    config = job.config
-    rate = "every trace" if config.sample_rate == 1.0 else f"{config.sample_rate!r} of the traces, by trace id"
-    yield f"monitor {config.monitor_name!r}, run {config.run_id}: a dry run, nothing is sent"
-    start, end = format_rfc3339(config.window.start), format_rfc3339(config.window.end)
-    yield f"traces that start from {start} until before {end}"
-    yield f"  from {config.traces.url or config.traces.path}; {rate}"
-    yield f"scores would go to {config.publisher.url or config.publisher.path}"
-    yield "evaluators"
-    yield from evaluator_lines(job.evaluators)
 
 
 def refuse_defects(evaluators: Iterable[BaseEvaluator]) -> None:
@@ -789,31 +758,20 @@ def refuse_defects(evaluators: Iterable[BaseEvaluator]) -> None:
 
 def check_peers(job: Job, out: TextIO) -> int:
     """Try each peer once and print a table; 1 when one failed."""
-    checks = list(peer_checks(job))
-    out.writelines(f"{line}\n" for line in table_lines(checks))
+    config = job.config
+    checking = importlib.import_module("amp_evaluation._peer_check")
+    checks = list(checking.check_judges(job.monitor.evaluators, config.sdk))
+    if job.tokens is not None:
+        checks[:0] = checking.check_services(
+            job.tokens,
+            traces_url=config.traces.url,
+            query=page_query(config),
+            publisher_url=config.publisher.url,
+            scores_path=scores_path(config),
+            retry=job.retry,
+        )
+    out.writelines(f"{line}\n" for line in checking.table_lines(checks))
     return EXIT_OK if all(check.passed for check in checks) else EXIT_REPEAT
-
-
-def peer_checks(job: Job) -> Iterator[PeerCheck]:
-    config, tokens = job.config, job.tokens
-    if tokens is not None:
-        token = check_token(tokens)
-        yield token
-        asked = ((TRACES_API, config.traces.url, ask_traces), (PUBLISHER, config.publisher.url, ask_publisher))
-        for role, url, check in asked:
-            if url is not None:
-                yield check(HttpClient(role, url, retry=job.retry), config, tokens) if token.passed else untried(role)
-    yield from check_judges(sorted(judge_models(job.monitor.evaluators)), config.sdk)
-
-
-def ask_traces(client: HttpClient, config: JobConfig, tokens: OAuth2TokenManager) -> PeerCheck:
-    with closing(client):
-        return check_traces(client, page_query(config), tokens)
-
-
-def ask_publisher(client: HttpClient, config: JobConfig, tokens: OAuth2TokenManager) -> PeerCheck:
-    with closing(client):
-        return check_publisher(client, scores_path(config), tokens)
 
 
 def page_query(config: JobConfig) -> dict[str, str]:
@@ -821,12 +779,6 @@ def page_query(config: JobConfig) -> dict[str, str]:
     agent = config.sdk.agent
     named = {name: getattr(agent, name) for name in MONITORED}
     return named | {"startTime": format_rfc3339(config.window.start), "endTime": format_rfc3339(config.window.end)}
-
-
-def judge_models(evaluators: Iterable[BaseEvaluator]) -> set[str]:
-    """The models that the run will ask: a judge whose template is broken asks none."""
-    judges = [e for e in evaluators if isinstance(e, LLMAsJudgeEvaluator) and not getattr(e, "defect", None)]
-    return {judge.model for judge in judges}
 
 
 # --- main -------------------------------------------------------------------------------------------------------------
@@ -855,7 +807,7 @@ def run(
             result = evaluate_window(job, state)
             log_result(result)
             publication = publish(job, result, state)
-        errors = [*result.errors, *publication.errors, *write_files(job.config, result, publication)]
+        errors = [*result.errors, *publication.errors, *write_extras(job.config, result, publication)]
         show_results(result, state)
         return conclude(errors, publication)
     except Exception as error:

@@ -1,13 +1,35 @@
-"""A run's few figures as one small file each: what a workflow engine takes as output parameters."""
+"""The files of a run beside its scores: the report, and the few figures that a workflow engine takes as parameters."""
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 
+from amp_evaluation.models import RunError
 from amp_evaluation.run_result import RunResult
 
-__all__ = ["write_outputs"]
+__all__ = ["write_files", "write_outputs"]
+
+
+def write_files(
+    result: RunResult, *, report: Path | None, outputs: Path | None, title: str, stored: int, total: int
+) -> list[RunError]:
+    """Write the page and the small files that are asked for; what can't be written is an error of the run."""
+    errors = []
+    try:
+        if outputs is not None:
+            write_outputs(outputs, result, stored=stored)
+    except OSError as error:
+        errors.append(RunError(f"--outputs can't be written: {error}", repeat_may_help=True))
+    try:
+        if report is not None:
+            # its library is imported only where a page is wanted
+            write_report = importlib.import_module("amp_evaluation.report").write_report
+            write_report(report, result, title=title, stored=f"{stored:,} of {total:,} stored")
+    except OSError as error:
+        errors.append(RunError(f"--report can't be written: {error}", repeat_may_help=True))
+    return errors
 
 
 def write_outputs(folder: str | Path, result: RunResult, *, stored: int) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amp_evaluation._oauth import IDENTITY_PROVIDER
 from amp_evaluation.errors import AmpEvaluationError, PeerError, RefusedError, TransientError
+from amp_evaluation.evaluators._base import BaseEvaluator
+from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
 from amp_evaluation.http import HttpClient, RetryPolicy, TokenProvider
 from amp_evaluation.judge._habits import Request
 from amp_evaluation.judge.usage import UsageMeter
@@ -18,7 +21,7 @@ from amp_evaluation.trace._wire import decode_page
 if TYPE_CHECKING:
     from amp_evaluation.config import Config
 
-__all__ = ["PeerCheck", "check_judges", "check_publisher", "check_token", "check_traces", "table_lines", "untried"]
+__all__ = ["PeerCheck", "check_judges", "check_services", "table_lines"]
 
 ONE_TRY = RetryPolicy(delays=())
 EMPTY_BODY = b'{"individualScores":[],"aggregatedScores":[]}'
@@ -47,6 +50,30 @@ class PeerCheck:
     passed: bool
     detail: str
     advice: str = ""
+
+
+def check_services(
+    tokens: TokenProvider,
+    *,
+    traces_url: str | None,
+    query: Mapping[str, str],
+    publisher_url: str | None,
+    scores_path: str,
+    retry: RetryPolicy,
+) -> Iterator[PeerCheck]:
+    """The identity provider, then the services that there is a URL of; without a token they aren't asked."""
+    token = check_token(tokens)
+    yield token
+    asked: list[tuple[str, str | None, Callable[[HttpClient], PeerCheck]]] = [
+        ("traces API", traces_url, lambda client: check_traces(client, query, tokens)),
+        ("publisher", publisher_url, lambda client: check_publisher(client, scores_path, tokens)),
+    ]
+    for role, url, check in asked:
+        if url is not None and not token.passed:
+            yield untried(role)
+        elif url is not None:
+            with closing(HttpClient(role, url, retry=retry)) as client:
+                yield check(client)
 
 
 def check_token(tokens: TokenProvider) -> PeerCheck:
@@ -83,10 +110,11 @@ def check_publisher(client: HttpClient, path: str, tokens: TokenProvider) -> Pee
     return _tried(client.role, post, "check --publisher-endpoint, --monitor-id and --run-id")
 
 
-def check_judges(models: Iterable[str], config: Config) -> Iterator[PeerCheck]:
-    """One tiny question to each model, by the run's settings."""
+def check_judges(evaluators: Iterable[BaseEvaluator], config: Config) -> Iterator[PeerCheck]:
+    """One tiny question to each model that a run would ask; a judge whose template is broken asks none."""
+    judges = [e for e in evaluators if isinstance(e, LLMAsJudgeEvaluator) and not getattr(e, "defect", None)]
     key = "LLM_API_BASE and LLM_API_KEY" if config.llm_judge.api_base else "its provider's key"
-    for model in models:
+    for model in sorted({judge.model for judge in judges}):
         yield _tried(f"judge {model}", _Question(model, config), f"check the model's name, and {key}")
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
+from amp_evaluation._time import format_rfc3339
 from amp_evaluation._visible import visible
 from amp_evaluation.errors import TraceParseError
 from amp_evaluation.evaluators._base import BaseEvaluator
@@ -11,13 +13,58 @@ from amp_evaluation.evaluators._items import EvaluationItem
 from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
 from amp_evaluation.models import EvalMode, EvalResult
 from amp_evaluation.trace._otel import OTELTrace
-from amp_evaluation.trace.mapping import TraceMapping
+from amp_evaluation.trace.mapping import TraceMapping, load_mapping
 from amp_evaluation.trace.models import Trace
 from amp_evaluation.trace.parser import parse_trace_for_evaluation
 
-__all__ = ["evaluator_lines", "example_trace", "prompt_lines"]
+__all__ = ["file_lines", "plan_lines"]
 
 PROMPT_ONLY = "a preview asks no model"
+
+
+def plan_lines(
+    run: str,
+    *,
+    window: tuple[datetime, datetime],
+    sample_rate: float,
+    traces: str,
+    publisher: str,
+    evaluators: Iterable[BaseEvaluator],
+) -> Iterator[str]:
+    """What would be evaluated, by what, and where scores would go."""
+    start, end = map(format_rfc3339, window)
+    yield f"{visible(run)}: a dry run, nothing is sent"
+    yield f"traces that start from {start} until before {end}"
+    yield f"  from {traces}; " + ("every trace" if sample_rate == 1 else f"{sample_rate!r} of the traces, by trace id")
+    yield f"scores would go to {publisher}"
+    yield "evaluators"
+    yield from evaluator_lines(evaluators)
+
+
+def file_lines(
+    traces: Iterable[OTELTrace], mapping_path: str | None, evaluators: Iterable[BaseEvaluator]
+) -> Iterator[str]:
+    """How many traces a file holds in the window, and each judge's prompt for one of them."""
+    counted = _Counted(traces)
+    example = example_trace(counted, load_mapping(mapping_path) if mapping_path else None)
+    for _ in counted:  # the example may be the first of many
+        pass
+    yield f"traces of the file in the window: {counted.found}"
+    if example is not None:
+        yield from prompt_lines(evaluators, example)
+
+
+class _Counted(Iterator[OTELTrace]):
+    """Counts what it hands on; a file may hold more than fits into memory."""
+
+    def __init__(self, traces: Iterable[OTELTrace]) -> None:
+        self.found = 0
+        self._traces = iter(traces)
+
+    def __next__(self) -> OTELTrace:
+        trace = next(self._traces)
+        self.found += 1
+        return trace
 
 
 def evaluator_lines(evaluators: Iterable[BaseEvaluator]) -> Iterator[str]:
