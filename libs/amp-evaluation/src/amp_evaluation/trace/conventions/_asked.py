@@ -19,7 +19,7 @@ from amp_evaluation.trace.conventions._messages import messages_of
 from amp_evaluation.trace.conventions._roles import is_message
 from amp_evaluation.trace.conventions._values import content_text, json_text, shorten
 
-_STATE_KEYS = frozenset({"init_state", "self", "ctx", "context_variables", "state"})
+_STATE_KEYS = frozenset({"init_state", "self", "ctx", "context_variables", "state", "memory_step"})
 
 
 _TASK_RUN = frozenset({"agent", "context", "tools"})
@@ -97,6 +97,8 @@ def _asked_in_object(value: dict[str, Any], depth: int) -> str:
             continue
         if isinstance(held, str) or _carries(held):
             return asked_text(held, depth + 1)
+    if len(value) == 1 and next(iter(value)) in _ASKED and next(iter(value.values())) in (None, "", [], {}):
+        return ""
     if len(value) == 1 and isinstance(value.get("messages"), str):
         return asked_text(value["messages"], depth + 1)
     for key in MESSAGE_LISTS:

@@ -10,7 +10,7 @@ from typing import Any
 from amp_evaluation.trace._spans import Message, UserMessage
 from amp_evaluation.trace.conventions._messages import messages_of
 from amp_evaluation.trace.conventions._roles import is_message, is_pair
-from amp_evaluation.trace.conventions._values import looks_printed, printed, structured
+from amp_evaluation.trace.conventions._values import is_cut_envelope, looks_printed, printed, structured
 
 MAX_DEPTH = 12
 
@@ -31,12 +31,15 @@ MESSAGE_LISTS = (
 )
 
 
+_BRACKETS = frozenset("{[ \n")
 _CUT_PRINTED = re.compile(r"\s*(?:[A-Z]\w*\(\w+=|\{\s*'\w+':|\[?<[\w.]+ object at)")
 
 
 def opened(value: Any) -> Any:
-    """JSON text and whole printed objects opened; None for a printed object that was cut."""
+    """JSON text and whole printed objects opened; None for a printed object or an envelope that was cut."""
     value = structured(value)
+    if isinstance(value, str) and value[:1] in _BRACKETS and is_cut_envelope(value):
+        return None
     if isinstance(value, str) and looks_printed(value):
         held = printed(value)
         if held is not None:

@@ -45,6 +45,27 @@ def structured(value: Any) -> Any:
     return from_json(value) if isinstance(value, str) else value
 
 
+_ENVELOPE = re.compile(
+    r'\s*(?:\[\s*)*\{\s*"(?:messages|input_messages|output_messages|inputs|outputs|input|output|role|parts|type|lc|args'
+    r'|kwargs|generations|choices|candidates|raw|blocks|init_state|graph|data|id|response|message|memory_step|ctx|ev|goto)"\s*:'
+)
+_whole = json.JSONDecoder(strict=False)
+
+
+def is_cut_envelope(text: str) -> bool:
+    """JSON that was cut at a length limit inside what frameworks put around a text: it says nothing that was said.
+
+    Other JSON that was cut may be what a model wrote before it ran out of tokens.
+    """
+    if _ENVELOPE.match(text) is None:
+        return False
+    try:
+        _whole.raw_decode(text.lstrip())
+    except (ValueError, RecursionError):
+        return True
+    return False
+
+
 _ENUM = re.compile(r"<[\w.]+: ('[^'\\]*'|\"[^\"\\]*\"|-?\d+)>")
 _PRINTED = re.compile(r"\s*(?:[A-Za-z_][\w.]*\(|[\[(]?\s*\{\s*['\"]|\[\s*[A-Za-z_][\w.]*\()")
 

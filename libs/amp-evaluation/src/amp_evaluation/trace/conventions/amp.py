@@ -12,7 +12,7 @@ from amp_evaluation.trace._spans import AssistantMessage, Message, TokenUsage, T
 from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._facts import Convention, Kind, tool_definitions, usage_of
 from amp_evaluation.trace.conventions._messages import messages_in, messages_of, usual_messages
-from amp_evaluation.trace.conventions._values import content_text, json_text, structured
+from amp_evaluation.trace.conventions._values import content_text, is_cut_envelope, json_text, structured
 
 KINDS = {
     "llm": Kind("llm", False),
@@ -87,7 +87,7 @@ def reply(a: Attrs) -> list[Message]:
             return found
     held = structured(a.amp_value("output"))
     if isinstance(held, str):
-        return [AssistantMessage(content_text(held))] if held else []
+        return [AssistantMessage(content_text(held))] if held and not is_cut_envelope(held) else []
     parts = held if isinstance(held, list) else [held] if isinstance(held, dict) else []
     if parts and not all(isinstance(item, dict) for item in parts):
         return [AssistantMessage(content_text(parts))]

@@ -13,7 +13,7 @@ from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._facts import Convention, Kind, first, tool_definitions, usage_of
 from amp_evaluation.trace.conventions._messages import messages_in, messages_of
 from amp_evaluation.trace.conventions._roles import role_of
-from amp_evaluation.trace.conventions._values import content_text, looks_printed, printed
+from amp_evaluation.trace.conventions._values import content_text, is_cut_envelope, looks_printed, printed
 from amp_evaluation.trace.conventions.printed import reply_of_printed
 
 OPERATIONS = {
@@ -74,7 +74,7 @@ def _as_assistant(value: Any) -> Any:
     if isinstance(value, dict):
         value = [value]
     if isinstance(value, str):
-        return [{"role": "assistant", "content": value}] if value else None
+        return [{"role": "assistant", "content": value}] if value and not is_cut_envelope(value) else None
     if isinstance(value, list):  # streams may not know their role
         return [
             {**item, "role": "assistant"} if isinstance(item, dict) and role_of(item.get("role")) is None else item

@@ -14,7 +14,7 @@ from amp_evaluation.trace._spans import AssistantMessage, Message, SystemMessage
 from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._facts import Convention, Kind, first, tool_definitions, usage_of
 from amp_evaluation.trace.conventions._messages import messages_of
-from amp_evaluation.trace.conventions._values import content_text, json_text
+from amp_evaluation.trace.conventions._values import content_text, is_cut_envelope, json_text
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _reply(a: Attrs, value: Any) -> list[Message]:
     if isinstance(calls, list) and calls:
         return messages_of([{"role": "assistant", "content": content_text(value), "tool_calls": calls}])
     if isinstance(value, str):
-        return [AssistantMessage(content_text(value))] if value else []
+        return [AssistantMessage(content_text(value))] if value and not is_cut_envelope(value) else []
     if isinstance(value, dict):
         inner = value.get("content")
         if isinstance(inner, dict) and "parts" in inner:

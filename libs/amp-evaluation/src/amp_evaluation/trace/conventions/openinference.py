@@ -22,7 +22,7 @@ from amp_evaluation.trace.conventions._facts import (
 from amp_evaluation.trace.conventions._flat import usual_message
 from amp_evaluation.trace.conventions._history import HISTORY
 from amp_evaluation.trace.conventions._messages import decode_message, messages_of
-from amp_evaluation.trace.conventions._values import content_text, json_text, printed, structured
+from amp_evaluation.trace.conventions._values import content_text, is_cut_envelope, json_text, printed, structured
 from amp_evaluation.trace.conventions.printed import replies_in
 
 KINDS = {
@@ -52,7 +52,7 @@ def said(a: Attrs) -> list[Message]:
     """The reply where only the span's output holds it: a provider's response, or a completion's text."""
     value = _value(a, "output")
     if isinstance(value, str):
-        return [AssistantMessage(content_text(value))] if value else []
+        return [AssistantMessage(content_text(value))] if value and not is_cut_envelope(value) else []
     return replies_in(value)
 
 
