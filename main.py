@@ -733,6 +733,7 @@ def show_plan(job: Job, out: TextIO) -> int:
     config, window = job.config, job.config.window
     refuse_defects(job.evaluators)
     preview = importlib.import_module("amp_evaluation._preview")  # as for a check: other runs start without it
+    mapping = preview.mapping_at(config.sdk.trace.mapping_path)
     plan = preview.plan_lines(
         f"monitor {config.monitor_name!r}, run {config.run_id}",
         window=(window.start, window.end),
@@ -744,7 +745,7 @@ def show_plan(job: Job, out: TextIO) -> int:
     out.writelines(f"{line}\n" for line in plan)
     if config.traces.path is not None:
         traces = TraceLoader(config.traces.path).iter_traces(window.start, window.end)
-        lines = preview.file_lines(traces, config.sdk.trace.mapping_path, job.evaluators)
+        lines = preview.file_lines(traces, mapping, job.evaluators)
         out.writelines(f"{line}\n" for line in lines)
     return EXIT_OK
 

@@ -17,7 +17,7 @@ from amp_evaluation.trace.mapping import TraceMapping, load_mapping
 from amp_evaluation.trace.models import Trace
 from amp_evaluation.trace.parser import parse_trace_for_evaluation
 
-__all__ = ["file_lines", "plan_lines"]
+__all__ = ["file_lines", "mapping_at", "plan_lines"]
 
 PROMPT_ONLY = "a preview asks no model"
 
@@ -41,12 +41,17 @@ def plan_lines(
     yield from evaluator_lines(evaluators)
 
 
+def mapping_at(path: str | None) -> TraceMapping | None:
+    """The mapping of the run's settings. Raises ConfigError when it is wrong."""
+    return load_mapping(path) if path else None
+
+
 def file_lines(
-    traces: Iterable[OTELTrace], mapping_path: str | None, evaluators: Iterable[BaseEvaluator]
+    traces: Iterable[OTELTrace], mapping: TraceMapping | None, evaluators: Iterable[BaseEvaluator]
 ) -> Iterator[str]:
     """How many traces a file holds in the window, and each judge's prompt for one of them."""
     counted = _Counted(traces)
-    example = example_trace(counted, load_mapping(mapping_path) if mapping_path else None)
+    example = example_trace(counted, mapping)
     for _ in counted:  # the example may be the first of many
         pass
     yield f"traces of the file in the window: {counted.found}"
