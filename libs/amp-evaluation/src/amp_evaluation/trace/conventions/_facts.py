@@ -67,9 +67,9 @@ class Kind(NamedTuple):
 
 def usage_of(sent: Any, got: Any, total: Any = None, cached: Any = None) -> TokenUsage | None:
     """Token counts; None when neither side was recorded, and for 0/0, which streams report when they know nothing."""
-    if type(sent) is int and type(got) is int and 0 < sent < _MOST and 0 <= got < _MOST and cached is None:
-        if total is None or total == sent + got:  # the usual
-            return TokenUsage(sent, got, sent + got)
+    usual = type(sent) is int and type(got) is int and 0 < sent < _MOST and 0 <= got < _MOST and cached is None
+    if usual and (total is None or total == sent + got):
+        return TokenUsage(sent, got, sent + got)
     if sent is None and got is None and total is None:
         return None
     prompt, completion, everything = _count(sent), _count(got), _count(total)
