@@ -27,7 +27,6 @@ Usage
 from __future__ import annotations
 
 import argparse
-import gc
 import glob
 import importlib
 import io
@@ -48,6 +47,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, TypeVar, cast
 from urllib.parse import urlencode, urlsplit
 
+from amp_evaluation._collector import keep_all  # isort: skip - first: the others are imported under its rule
 from amp_evaluation import config as sdk_settings
 from amp_evaluation._json_log import LOG_LEVELS, JsonLines, secrets_of
 from amp_evaluation._oauth import (
@@ -91,8 +91,6 @@ TOKEN_RENEWAL_MARGIN_S = 30.0
 """A token is renewed this long before it expires, so that it doesn't expire on its way."""
 
 PROGRESS_INTERVAL_S = 10.0
-# objects between two collections: traces leave no cycles behind, so looking after every 700 costs a seventh of the CPU
-GC_THRESHOLD = 20_000
 MAX_LISTED = 10
 """Scores that can't be stored which the log names; the rest is counted."""
 
@@ -860,7 +858,7 @@ def handle_sigterm(signum: int, frame: FrameType | None) -> NoReturn:
     """Log how far the run came, and end at once: what runs beside this thread is daemons and children."""
     fate = f"{STATE.stored} of their scores were published" if STATE.stored else "none of their scores was published"
     log.warning("SIGTERM: the run ends early; %d traces were evaluated and %s", STATE.evaluated, fate)
-    gc.freeze()  # else the interpreter goes through all that judges' libraries made once more: a second
+    keep_all()  # else the interpreter goes through all that judges' libraries made once more: a second
     sys.exit(EXIT_OK)
 
 
@@ -872,13 +870,12 @@ def log_thread_error(failed: threading.ExceptHookArgs) -> None:
 def main() -> NoReturn:
     signal.signal(signal.SIGTERM, handle_sigterm)
     threading.excepthook = log_thread_error
-    gc.freeze()  # what was imported stays: the collector need not look at it again
-    gc.set_threshold(GC_THRESHOLD, 20, 20)
+    keep_all()
     try:
         sys.exit(run(sys.argv[1:], os.environ))
     except KeyboardInterrupt:
         log.warning("interrupted: the run ends early")
-        gc.freeze()  # as after a SIGTERM
+        keep_all()  # as after a SIGTERM
         sys.exit(EXIT_INTERRUPTED)
 
 
