@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 import requests
 import urllib3
 
+from amp_evaluation._adapter import OneHostAdapter, Received
 from amp_evaluation._retry import (
     MAX_RETRY_AFTER_S,
     RETRY_DELAYS_S,
@@ -108,7 +109,8 @@ class HttpClient:
         self._proxies, self._cert = settings["proxies"], settings["cert"]
         self._verify: bool | str = True if settings["verify"] is None else settings["verify"]
         self._session.headers["User-Agent"] = f"amp-evaluation/{__version__}"
-        self._adapter = self._session.get_adapter(self._base)
+        self._adapter = OneHostAdapter()
+        self._session.mount(self._base, self._adapter)
         self._templates = {method: self._template(method) for method in ("GET", "POST")}
         self._last_used = self.retry.clock()
 
@@ -198,13 +200,8 @@ class HttpClient:
             self._session.close()
         try:
             # Not by way of the session: its hooks, cookies and redirects are not for us, and cost a quarter of a call.
-            response = self._adapter.send(
-                request,
-                stream=True,
-                timeout=self._timeout,
-                proxies=self._proxies,
-                verify=self._verify,
-                cert=self._cert,
+            response = self._adapter.fetch(
+                request, timeout=self._timeout, proxies=self._proxies, verify=self._verify, cert=self._cert
             )
             try:
                 return self._receive(response, max_bytes)
@@ -215,7 +212,7 @@ class HttpClient:
         finally:
             self._last_used = self.retry.clock()
 
-    def _receive(self, response: requests.Response, max_bytes: int | None) -> Reply:
+    def _receive(self, response: Received, max_bytes: int | None) -> Reply:
         status, headers = response.status_code, response.headers
         if not 200 <= status < 300:
             raise classify(self.role, status, headers, self._error_body(response))
@@ -229,14 +226,14 @@ class HttpClient:
             raise BodyTooLargeError(self.role, len(body))
         return Reply(status, headers, body)
 
-    def _error_body(self, response: requests.Response) -> bytes:
+    def _error_body(self, response: Received) -> bytes:
         """Its start, as far as it can be had: a refusal is one however its reply ends, and gateways often hang up."""
         try:
             return self._read(response, ERROR_BODY_BYTES)[:ERROR_BODY_BYTES]
         except (PeerTimeoutError, requests.RequestException, urllib3.exceptions.HTTPError, OSError):
             return b""
 
-    def _read(self, response: requests.Response, enough: int) -> bytes:
+    def _read(self, response: Received, enough: int) -> bytes:
         """The body, or its start once that is over ``enough`` bytes; as it arrives, so that the deadline holds.
 
         BytesIO gives its buffer away without a copy: a page of traces can be tens of megabytes.
