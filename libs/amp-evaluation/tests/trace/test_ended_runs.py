@@ -199,3 +199,15 @@ def test_two_records_of_one_reply_may_differ_in_white_space() -> None:
     outer = {OI: "LLM", "llm.output_messages.0.message.content": '{"port":"Bari"}'}
     inner = {OI: "LLM", "llm.output_messages.0.message.content": '{"port": "Bari"}'}
     assert len(parse(span("l1", None, 0, outer), span("l2", "l1", 0.1, inner)).get_llm_calls()) == 1
+
+
+def test_answers_with_ids_that_no_request_has_come_in_order() -> None:
+    answers = [{"role": "tool", "tool_call_id": f"x{n}", "content": f"{n} EUR"} for n in (1, 2)]
+    trace = parse(
+        span("a", None, 0, AGENT),
+        span("l1", "a", 1, chat("Done.", USER, asks("c1"), asks("c2", to="Split"), *answers)),
+    )
+    assert [(tool.arguments["to"], tool.result) for tool in trace.get_tool_calls()] == [
+        ("Bari", "1 EUR"),
+        ("Split", "2 EUR"),
+    ]

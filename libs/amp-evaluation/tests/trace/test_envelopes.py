@@ -11,6 +11,7 @@ from amp_evaluation.trace import parse_trace_for_evaluation
 from amp_evaluation.trace._otel import OTELSpan, OTELTrace
 from amp_evaluation.trace.conventions._answered import answer_text
 from amp_evaluation.trace.conventions._asked import asked_text
+from amp_evaluation.trace.conventions._values import content_text
 
 CALL = "ResponseFunctionToolCall(arguments='{\"to\": 1}', call_id='c1', name='fare', type='function_call')"
 PRINTED_CALL = "{'content': None, 'tool_calls': [{'id': 'c1', 'function': {'arguments': '{}', 'name': 'fare'}}]}"
@@ -95,3 +96,37 @@ def test_crews(attributes: dict[str, str], asked: str, answered: str) -> None:
     crew = {"openinference.span.kind": "CHAIN", "crewai.crew.id": "1", **attributes}
     trace = parse_trace_for_evaluation(OTELTrace("t", "c", spans=[OTELSpan("t", "c", None, "crew", attributes=crew)]))
     assert (trace.input, trace.output) == (asked, answered)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        pytest.param("{'type': 'input_text', 'text': 'Which ferry?'}", "Which ferry?", id="a printed part"),
+        pytest.param("{'type': 'input_image', 'image_url': 'data:…'}", "[image]", id="a printed image"),
+        pytest.param(
+            "[{'type': 'text', 'text': 'Which'}, {'type': 'text', 'text': 'ferry?'}]", "Which\nferry?", id="a list"
+        ),
+        pytest.param([{"type": "text", "content": "{'type': 'text', 'text': 'So.'}"}], "So.", id="inside a part"),
+        pytest.param("{'type': 'ferry'}", "{'type': 'ferry'}", id="what is no part"),
+        pytest.param("{'type': 'text', 'te", "{'type': 'text', 'te", id="cut"),
+    ],
+)
+def test_contents_that_hold_printed_parts(content: Any, text: str) -> None:
+    assert content_text(content) == text
+
+
+def test_an_event_whose_message_only_calls_tools() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "fare", "arguments": '{"to": "Bari"}'}}
+    event = {"name": "gen_ai.choice", "attributes": {"message": {"role": "assistant", "tool_calls": [call]}}}
+    span = OTELSpan("t", "l", None, "chat", attributes={"gen_ai.operation.name": "chat"}, events=[event])
+    [found] = parse_trace_for_evaluation(OTELTrace("t", "l", spans=[span])).get_llm_calls()
+    assert found.output == 'fare({"to": "Bari"})'
+
+
+def test_an_agent_has_the_tools_that_its_calls_offered() -> None:
+    offered = json.dumps([{"type": "function", "function": {"name": "fare", "description": "Fares."}}])
+    agent = {"gen_ai.operation.name": "invoke_agent"}
+    call = {"gen_ai.operation.name": "chat", "gen_ai.tool.definitions": offered}
+    spans = [OTELSpan("t", "a", None, "a", attributes=agent), OTELSpan("t", "l", "a", "l", attributes=call)]
+    [found] = parse_trace_for_evaluation(OTELTrace("t", "a", spans=spans)).get_agents()
+    assert [tool.name for tool in found.available_tools] == ["fare"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,6 +122,10 @@ def _line(step: AgentStep) -> str:
     inside = f" (inside: {len(step.nested_traces)} nested)" if step.nested_traces else ""
     shown = clip(step.content or as_text(step.tool_output), 500)
     return f"[tool] {step.tool_name}({clip(as_text(step.tool_input), 200)}) -> {shown}{mark}{inside}"
+
+
+TRANSFER = re.compile(r"(?:transfer|hand_?off|delegate)_?(?:back_)?to_", re.IGNORECASE)
+"""How the tools are called with which a model hands over to another agent."""
 
 
 def as_text(value: Any) -> str:

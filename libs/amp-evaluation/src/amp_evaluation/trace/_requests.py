@@ -47,11 +47,14 @@ class Requests:
         self._last = messages
         known = len(last) if last and messages[: len(last)] == last else 0
         fresh = messages[known:]
+        answered = True
         for message in fresh:
             if isinstance(message, ToolMessage):
                 self._answer(message)
-            elif isinstance(message, AssistantMessage):
-                self._open = list(message.tool_calls)
+                answered = True
+            elif isinstance(message, AssistantMessage):  # its calls may be messages of their own
+                self._open = [*([] if answered else self._open), *message.tool_calls]
+                answered = False
         for message in _after_last_user(fresh):
             if isinstance(message, AssistantMessage):
                 for call in message.tool_calls:
@@ -79,10 +82,10 @@ class Requests:
         return False
 
     def _answer(self, message: ToolMessage) -> None:
-        """An answer with neither id nor name is the next call's: they come in the order of the calls."""
+        """An answer without a name and with no id, or none that a call has, is the next call's: they come in order."""
         call_id = message.tool_call_id
-        if not call_id and not message.name and self._open:
-            call_id = self._open.pop(0).id
+        if self._open and not message.name and not any(call.id == call_id for call in self._open):
+            call_id = self._open.pop(0).id or call_id
         if call_id:
             self.answers.setdefault(call_id, message)
         elif message.name:

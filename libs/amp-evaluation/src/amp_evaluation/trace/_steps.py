@@ -7,10 +7,11 @@ object, which makes "this input starts with the last one" a comparison of pointe
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from amp_evaluation.trace._agents import (
+    TRANSFER,
     AgentStep,
     AgentTrace,
     LLMReasoningStep,
@@ -19,6 +20,7 @@ from amp_evaluation.trace._agents import (
     UserInputStep,
     as_text,
 )
+from amp_evaluation.trace._said import Said
 from amp_evaluation.trace._spans import (
     AgentMetrics,
     AgentSpan,
@@ -39,8 +41,6 @@ from amp_evaluation.trace._tree import Children, children_of, own_spans
 MAX_NESTING = 20
 """Agents inside tools of agents …: deeper ones have no view of their own, so that no trace exhausts the stack."""
 
-Key = tuple[Any, ...]
-
 
 class TraceLike(Protocol):
     trace_id: str
@@ -48,25 +48,6 @@ class TraceLike(Protocol):
     output: str
     spans: list[Span]
     metrics: TraceMetrics
-
-
-def message_key(message: Message) -> Key:
-    """Equal for messages that say the same. An assistant's calls count by id, or by name and arguments without one."""
-    if isinstance(message, AssistantMessage):
-        return reply_key(message.content, message.tool_calls)
-    if isinstance(message, ToolMessage):
-        return ("tool", message.tool_call_id, message.content)
-    return (message.role, message.content)
-
-
-def reply_key(text: str, calls: Sequence[ToolCall]) -> Key:
-    if calls:
-        return ("assistant", text.strip(), *map(call_key, calls))
-    return ("assistant", text.strip())
-
-
-def call_key(call: ToolCall) -> Key:
-    return (call.id,) if call.id else (call.name, as_text(call.arguments))
 
 
 def reply_text(call: LLMSpan) -> str:
@@ -84,45 +65,13 @@ def spelled_calls(calls: Sequence[ToolCall]) -> str:
     return "\n".join(f"{call.name}({as_text(call.arguments)})" for call in calls)
 
 
-class Said:
-    """What was said so far, by occurrences."""
-
-    def __init__(self) -> None:
-        self._counts: dict[Key, int] = {}
-        self._here: dict[Key, int] = {}
-        self._last: list[Message] = []
-
-    def fresh(self, messages: list[Message], placed: Container[str] = ()) -> list[int]:
-        """Positions of the messages that this input says for the first time, but for answers to `placed` calls."""
-        last, counts = self._last, self._counts
-        start = len(last)
-        if start > len(messages) or messages[:start] != last:
-            start, self._here = 0, {}
-        here = self._here
-        self._last = messages
-        found = []
-        for position in range(start, len(messages)):
-            message = messages[position]
-            if type(message) is ToolMessage and message.tool_call_id in placed:
-                continue
-            key = message_key(message)
-            seen = here[key] = here.get(key, 0) + 1
-            if seen > counts.get(key, 0):
-                counts[key] = seen
-                found.append(position)
-        return found
-
-    def say(self, key: Key) -> None:
-        self._counts[key] = self._counts.get(key, 0) + 1
-
-
 def new_messages(calls: Iterable[LLMSpan]) -> list[list[Message]]:
     """For each call the messages of its input that no earlier call sent or got as its reply."""
     said = Said()
     found = []
     for call in calls:
         found.append([call.input[position] for position in said.fresh(call.input)])
-        said.say(reply_key(reply_text(call), call.tool_calls))
+        said.say(reply_text(call), call.tool_calls)
     return found
 
 
@@ -191,6 +140,8 @@ class _Builder:
         self.by_call = {span.tool_call_id: span for span in self.tools if span.tool_call_id}
         self.names: dict[str, str] = {}
         self.made: list[AgentStep] = []
+        self._open: list[str] = []
+        """Calls of the last reply that no tool message answered yet."""
         self._children = children
 
     def steps(self) -> list[AgentStep]:
@@ -225,26 +176,32 @@ class _Builder:
 
     def _take_reply(self, span: LLMSpan, said: Said) -> None:
         text, calls = reply_text(span), span._tool_calls
-        said.say(reply_key(text, calls))
+        said.say(text, calls)
         self._reason(text, calls, span.span_id)
 
     def _reason(self, content: str, calls: list[ToolCall], span_id: str | None) -> None:
         for call in calls:
             if call.id:
                 self.names[call.id] = call.name
+        if calls:
+            self._open = [call.id for call in calls if call.id]
         infos = [ToolCallInfo(call.id, call.name, call.arguments) for call in calls]
         self.made.append(LLMReasoningStep(content, infos, span_id))
 
     def _take_tool_message(self, message: ToolMessage, earlier_turn: bool, spent: set[str]) -> None:
         """A tool's answer as a later call sent it: it completes the step of its span, or is a step of its own."""
         call_id = message.tool_call_id
+        if call_id and call_id not in self.names and self._open:  # an id that no call has: answers come in order
+            call_id = self._open.pop(0)
+        elif call_id in self._open:
+            self._open.remove(call_id)
         if call_id and (call_id in self.by_call or call_id in spent):
             return
         name = self.names.get(call_id, "")
         match = (
             next((span for span in self.tools if span.name == name and not span.tool_call_id), None) if name else None
         )
-        if match is not None or (not call_id and self.tools):
+        if match is not None or (not call_id and self.tools) or TRANSFER.match(name):
             return
         if earlier_turn and not self.names.get(call_id):
             return

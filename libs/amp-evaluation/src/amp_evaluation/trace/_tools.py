@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from amp_evaluation.trace._agents import TRANSFER
 from amp_evaluation.trace._nodes import Node
 from amp_evaluation.trace._requests import Requests
 from amp_evaluation.trace._spans import (
@@ -17,8 +18,6 @@ from amp_evaluation.trace._spans import (
     UserMessage,
 )
 from amp_evaluation.trace.conventions._tool_values import result_call_id, tool_arguments, tool_result
-
-_TRANSFER = re.compile(r"(?:transfer|hand_?off|delegate)_?(?:back_)?to_", re.IGNORECASE)
 
 
 def build_tools(nodes: list[Node], calls: list[Node]) -> list[ToolSpan]:
@@ -179,7 +178,7 @@ def _extra(requests: Requests, left: list[tuple[ToolCall, Node]], agents: set[st
 
 def _to_agent(name: str, agents: set[str]) -> bool:
     """`transfer_to_billing` with no span of its own, where billing is an agent of the trace."""
-    match = _TRANSFER.match(name)
+    match = TRANSFER.match(name)
     return match is not None and _plain(name[match.end() :]) in agents
 
 

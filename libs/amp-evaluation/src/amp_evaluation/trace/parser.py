@@ -171,7 +171,7 @@ def _agent_details(node: Node) -> dict[str, Any]:
         "framework": node.words("framework"),
         "system_prompt": node.words("system_prompt")
         or next((found for call in inside if (found := system_text(call.messages))), ""),
-        "available_tools": node.read("tools") or [],
+        "available_tools": node.read("tools") or next((found for call in inside if (found := call.read("tools"))), []),
         "max_iterations": int(number(limit)) if limit is not None else None,
         "input": asked_by(node) or next((found for call in inside if (found := last_user(call.messages))), ""),
         "output": last_of_joined(answered_by(node), inside)

@@ -185,9 +185,11 @@ def content_text(content: Any) -> str:
 
 def _open_parts(text: str) -> str:
     """Some write the parts of a content as JSON text in its place: a list of objects that are all parts."""
-    if not text.startswith('[{"') or '"t' not in text:
+    if text.startswith("{'"):
+        return _of_printed_part(shorten(text))
+    if not text.startswith(('[{"', "[{'")) or text[2] + "t" not in text:
         return text
-    parts = from_json(text)
+    parts = from_json(text) if text[2] == '"' else printed(shorten(text))
     if isinstance(parts, list) and all(isinstance(part, dict) and _is_part(part) for part in parts):
         return content_text(parts)
     return text
@@ -203,7 +205,7 @@ def _is_part(part: dict[str, Any]) -> bool:
 def part_text(part: Any) -> str | None:
     """The text of one part: "" for what is no text of the message, None for an object that is no part at all."""
     if isinstance(part, str):
-        return shorten(part)
+        return _of_printed_part(shorten(part))
     if isinstance(part, list):
         return content_text(part)
     if not isinstance(part, dict):
@@ -218,7 +220,7 @@ def part_text(part: Any) -> str | None:
         return ""
     for key in ("text", "content", "value"):
         if isinstance(part.get(key), str):
-            return shorten(part[key])
+            return _of_printed_part(shorten(part[key]))
     if isinstance(part.get("text"), dict):
         return part_text(part["text"])
     if isinstance(part.get("content"), list):
@@ -229,6 +231,12 @@ def part_text(part: Any) -> str | None:
     if named:
         return f"[{_MEDIA.get(named, 'file')}]"
     return "" if isinstance(kind, str) and kind else None
+
+
+def _of_printed_part(text: str) -> str:
+    """The text of a part that was printed where its text should stand; any other text as it is."""
+    held = printed(text) if text.startswith("{'") and "'type': " in text else None
+    return part_text(held) or "" if isinstance(held, dict) and _is_part(held) else text
 
 
 def _media(part: dict[str, Any], kind: str) -> str:

@@ -65,7 +65,7 @@ def _message(held: dict[str, Any], role: str) -> list[Message]:
     for wrapper in ("event.content", "body"):
         if isinstance(held.get(wrapper), dict):
             held = {**held, **held[wrapper]}
-    inner = held.get("message")
+    inner = held.pop("message", None)
     if isinstance(inner, dict):
         held = {**held, **inner}
     elif inner is not None:
