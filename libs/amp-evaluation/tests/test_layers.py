@@ -15,7 +15,7 @@ PACKAGE = amp_evaluation.__name__
 # it may import from everywhere, and nothing below may import it.
 LAYERS = {
     # The package's front door names its modules without importing them, so it can stand at the bottom.
-    0: "__init__ errors _time _visible _version _retry _oauth _json_log _pool _url http",
+    0: "__init__ errors _time _visible _version _retry _adapter _oauth _json_log _pool _url http",
     1: (
         "_info _reports models publish config aggregators dataset evaluators._hints evaluators.params "
         "trace._spans trace._records trace._otel trace._wire"
