@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from amp_evaluation.trace._wire import (
+    LIGHT,
     AmpAttributes,
     AmpSpanData,
     AmpSpanStatus,
@@ -66,7 +67,7 @@ def test_a_trace_tells_what_it_holds() -> None:
     assert trace.tokenUsage == OTELTokenUsage(1, 2, 3)
     assert trace.status == OTELTraceStatus(1)
     assert trace.input == {"q": "é"}
-    assert trace.size == len(json.dumps(GOOD))
+    assert trace.size == len(page(GOOD))  # alone on a light page
     (span,) = trace.spans
     assert (span.duration_ms, span.attributes, span.events) == (2.0, {"k": "v"}, [{"name": "e"}])
     assert span.timestamp == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -208,3 +209,22 @@ def test_a_trace_without_a_time_of_its_own_starts_with_its_first_span() -> None:
     assert OTELTrace(startTime="0001-01-01T00:00:00Z", spans=[]).start is None
     assert OTELTrace(startTime=datetime(2026, 1, 1, tzinfo=UTC)).start == datetime(2026, 1, 1, tzinfo=UTC)
     assert OTELTrace(durationInNanos="x").duration_ms == 0.0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "traces",
+    [
+        [],
+        [GOOD],
+        [GOOD, GOOD | {"traceId": "u"}],
+        [GOOD, {}],
+        [GOOD, None],
+        [GOOD | {"traceId": 5}],
+        [GOOD, {"spans": 1}],
+    ],
+    ids=["none", "one", "two", "one without an id", "null among them", "an id that is a number", "spans that are none"],
+)
+def test_a_light_page_reads_as_a_heavy_one(traces: list[Any]) -> None:
+    light, heavy = decode_page(page(*traces)), decode_page(page(*traces) + b" " * LIGHT)
+    assert light == heavy
+    assert [len(trace.spans) for trace in light.traces] == [len(trace.spans) for trace in heavy.traces]

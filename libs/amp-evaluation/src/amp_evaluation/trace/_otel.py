@@ -101,8 +101,8 @@ class OTELSpan(Lazy):
 class OTELTrace(Lazy):
     """A trace of the traces API.
 
-    `size` is its length on the wire in bytes (0 when built by hand). `defect` says why the trace can't be read, when
-    it can't; `cut` that its source shortened it.
+    `size` is its length on the wire in bytes, in a light page its share (0 when built by hand). `defect` says why the
+    trace can't be read, when it can't; `cut` that its source shortened it.
     """
 
     traceId: str = ""
