@@ -211,3 +211,39 @@ def test_answers_with_ids_that_no_request_has_come_in_order() -> None:
         ("Bari", "1 EUR"),
         ("Split", "2 EUR"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "failed"),
+    [
+        pytest.param("langgraph.errors.GraphInterrupt", False, id="a graph that waits for a person"),
+        pytest.param("ParentCommand", False, id="control handed to the graph above"),
+        pytest.param("pydantic_ai.exceptions.ApprovalRequired", False, id="a tool that needs an approval"),
+        pytest.param("KeyboardInterrupt", True, id="a person who ended the run"),
+        pytest.param("acme.InterruptedStream", True, id="an error of another name"),
+    ],
+)
+def test_what_frameworks_raise_to_hand_control_on_is_no_error(kind: str, failed: bool) -> None:
+    event = {"name": "exception", "attributes": {"exception.type": kind, "exception.message": "approve?"}}
+    trace = parse(
+        span("a", None, 0, AGENT, status="error", events=[event]),
+        span("l", "a", 1, chat(asks("c1"))),
+    )
+    assert trace.failed is failed
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "reason"),
+    [
+        pytest.param("a.b.NoSeat", "no seat left", "a.b.NoSeat: no seat left (at 'a')", id="type and message"),
+        pytest.param("a.b.NoSeat", "NoSeat: none", "NoSeat: none (at 'a')", id="a message that names the type"),
+        pytest.param(
+            "NoSeat", "NoSeat('x')Traceback (most recent call last):\n  File", "NoSeat('x') (at 'a')", id="a traceback"
+        ),
+        pytest.param("", "x" * 600, f"{'x' * 500}… (at 'a')", id="a long one"),
+        pytest.param("", "", "an error without a message (at 'a')", id="none"),
+    ],
+)
+def test_reasons_of_failed_runs(kind: str, message: str, reason: str) -> None:
+    event = {"name": "exception", "attributes": {"exception.type": kind, "exception.message": message}}
+    assert parse(span("a", None, 0, AGENT, status="error", events=[event])).failure_reason == reason

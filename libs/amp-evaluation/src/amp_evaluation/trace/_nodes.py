@@ -242,6 +242,14 @@ def _read_error(node: Node) -> None:
     if failed:
         node.failed, node.error_type, node.error_message = True, kind, message
         _read_exception(node)
+        if node.error_type and _CONTROL_FLOW.search(node.error_type):
+            node.failed, node.error_type, node.error_message = False, None, None
+
+
+_CONTROL_FLOW = re.compile(
+    r"(?:\A|\.)(?!KeyboardInterrupt)\w*(?:Interrupt(?:Exception)?|ParentCommand|BubbleUp|ApprovalRequired|CallDeferred)\Z"
+)
+"""What frameworks raise to hand control on, or to wait for a person: no error."""
 
 
 def _read_exception(node: Node) -> None:

@@ -12,6 +12,9 @@ from amp_evaluation.trace.conventions._answered import answer_text
 from amp_evaluation.trace.conventions._asked import asked_text
 from amp_evaluation.trace.conventions._envelopes import user_text_in
 
+MAX_REASON = 500
+"""Characters of an error's message in a reason: a person reads it."""
+
 
 def asked_by(node: Node) -> str:
     """What the span was started with, as people wrote it."""
@@ -211,6 +214,11 @@ def _cause(node: Node) -> Node:
 
 
 def _reason(node: Node) -> str:
-    parts = [part for part in (node.error_type, node.error_message) if part]
-    said = ": ".join(parts) or "an error without a message"
-    return f"{said} (at {node.name!r})"
+    """The error's type and message, which may name the type itself, without the traceback that some write behind it."""
+    kind, message = node.error_type or "", (node.error_message or "").partition("Traceback (most recent call last)")[0]
+    message = message.strip()
+    if len(message) > MAX_REASON:
+        message = f"{message[:MAX_REASON]}…"
+    named = bool(kind) and message.startswith(kind.rsplit(".", 1)[-1])
+    said = message if named else ": ".join(part for part in (kind, message) if part)
+    return f"{said or 'an error without a message'} (at {node.name!r})"
