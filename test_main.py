@@ -1416,7 +1416,7 @@ class Terminated(Ended):
 def terminated(
     platform: Platform, is_busy: Any, *, env: dict[str, str | None] | None = None, **flags: Any
 ) -> Terminated:
-    """Start the job, send SIGTERM once it is busy, and see it end within a second."""
+    """Start the job, send SIGTERM once it is busy, and see it end at once: a call in flight would take 30 s."""
     command = [sys.executable, ROOT / "main.py", *platform.argv(**flags)]
     process = subprocess.Popen(command, env=child_env(platform, **(env or {})), stderr=subprocess.PIPE, text=True)
     try:
@@ -1426,7 +1426,7 @@ def terminated(
         begin = time.monotonic()
         process.send_signal(signal.SIGTERM)
         _, text = process.communicate(timeout=10)
-        assert time.monotonic() - begin < 1.0
+        assert time.monotonic() - begin < 3.0  # takes a tenth; the rest is for a machine with other things to do
         return Terminated(process.returncode, text, children)
     finally:
         process.kill()

@@ -148,7 +148,7 @@ def test_exit_codes_pass_through(
 
 
 def test_docker_stop_ends_the_job_at_once_and_says_what_is_lost(images: dict[str, str], platform: Platform) -> None:
-    platform.observer.page_delay_s = 3.0
+    platform.observer.page_delay_s = 30.0
     env = platform.env()
     names = [word for name in env for word in ("--env", name)]
     docker("run", "-d", "--name=amp-test-stop", *POD, *names, images["small"], *platform.argv(), env=env)
@@ -158,7 +158,7 @@ def test_docker_stop_ends_the_job_at_once_and_says_what_is_lost(images: dict[str
             time.sleep(0.1)
         started = time.monotonic()
         docker("stop", "--time=20", "amp-test-stop")
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 10  # the engine's own second included; it kills after 20
         assert docker("inspect", "--format={{.State.ExitCode}}", "amp-test-stop").stdout.strip() == "0"
         logged = docker("logs", "amp-test-stop").stderr.splitlines()
         warning = json.loads(logged[-1])

@@ -79,17 +79,16 @@ def test_a_report_and_the_output_files_are_written(tmp_path: Path) -> None:
     assert means["Latency"] == pytest.approx(10 / 11)
 
 
-@pytest.mark.parametrize("flag", ["--report", "--outputs"])
-def test_what_cannot_be_written_is_an_error_and_the_scores_are_stored(tmp_path: Path, flag: str) -> None:
-    place = tmp_path / "gone"
-    place.mkdir()
-    given = place / "r.html" if flag == "--report" else place
-    # a folder in the way of the file that is to be written
-    (place / ("r.html" if flag == "--report" else "means.json")).mkdir()
-    if flag == "--report":
-        given = place / "r2.html"
-        (place / "r2.json").mkdir()
-    code, _, log = run_job(example_argv(tmp_path, f"{flag}={given}"))
+@pytest.mark.parametrize(
+    ("flag", "given", "blocked"), [("--report", "r.html", "r.json"), ("--outputs", "", "means.json")]
+)
+def test_what_cannot_be_written_is_an_error_and_the_scores_are_stored(
+    tmp_path: Path, flag: str, given: str, blocked: str
+) -> None:
+    place = tmp_path / "place"
+    # a folder in the way of a file that is to be written
+    (place / blocked).mkdir(parents=True)
+    code, _, log = run_job(example_argv(tmp_path, f"{flag}={place / given}"))
     assert code == 1
     assert any(f"{flag} can't be written" in line["msg"] for line in log)
     assert by_name(tmp_path)
@@ -218,10 +217,12 @@ def terminal() -> Iterator[tuple[int, list[bytes]]]:
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
-    yield inner, shown
-    os.close(inner)
-    reader.join(5)
-    os.close(outer)
+    try:
+        yield inner, shown
+    finally:
+        os.close(inner)
+        reader.join(30)
+        os.close(outer)
 
 
 def test_at_a_terminal_people_see_lines_and_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

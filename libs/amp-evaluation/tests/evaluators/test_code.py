@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -634,11 +633,9 @@ def test_judges_in_threads_share_the_child(sandbox: Sandbox, model: Model, confi
         threading.Thread(target=lambda t=trace, p=plan: found.append(evaluator._score_item(t, p[0])))  # type: ignore[misc]
         for trace, plan in plans
     ]
-    began = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     evaluator._end_run()
     assert [each.score for each in found] == [0.8] * 8 and model.max_in_flight > 1
-    assert time.monotonic() - began < 8 * 0.2 + 1

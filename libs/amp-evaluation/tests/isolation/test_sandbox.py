@@ -83,15 +83,15 @@ def test_what_cannot_be_loaded_again_is_stopped_and_the_others_go_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Sandbox() as sandbox:
-        # the module's name tells the child's copies apart only by what the source finds: here the time
-        late = time.time() + 3
-        once = load(sandbox, f"import time\nassert time.time() < {late}, 'too late'\n{GOOD}", "once")
-        killer = load(sandbox, f"import os, time\nif time.time() > {late}: os._exit(3)\n{GOOD}", "killer")
+        sandbox.prepare()
+        first = sandbox.child_pid
+        assert first is not None
+        # each child is another process: by its id a source finds out that it is loaded again
+        once = load(sandbox, f"import os\nassert os.getpid() == {first}, 'again'\n{GOOD}", "once")
+        killer = load(sandbox, f"import os\nif os.getpid() != {first}: os._exit(3)\n{GOOD}", "killer")
         other = load(sandbox, name="other")
-        time.sleep(max(0.0, late - time.time()) + 0.1)
-        assert sandbox.child_pid is not None
-        os.kill(sandbox.child_pid, signal.SIGKILL)
-        wait_until_gone(sandbox.child_pid or 0)
+        os.kill(first, signal.SIGKILL)
+        assert wait_until_gone(first)
         assert isinstance(other.ask(Trace("t"), Trace("t")), Scored)
         for stopped in (once, killer):
             answer = stopped.ask(Trace("t"), Trace("t"))
@@ -240,8 +240,8 @@ def test_the_parent_ends_at_once_and_takes_a_busy_child_with_it(sent: signal.Sig
         time.sleep(0.3)
         began = time.monotonic()
         parent.send_signal(sent)
-        assert parent.wait(5) == code
-        assert time.monotonic() - began < 1
+        assert parent.wait(20) == code
+        assert time.monotonic() - began < 3  # a call in flight would be waited for a minute
         assert wait_until_gone(child_pid)
 
 

@@ -594,9 +594,9 @@ def test_an_identity_provider_that_fails_is_no_page_that_cannot_be_read(how: str
 
 def test_after_a_timeout_the_page_is_halved_at_once() -> None:
     with Platform(series(12)) as platform:
-        slow = Fault("traces", lambda _p, _r, answer: replace(answer(), delay_s=0.4))
+        slow = Fault("traces", lambda _p, _r, answer: replace(answer(), delay_s=1.5))
         platform.interfere(slow)
-        assert len(list(fetcher_of(platform, timeout=0.15).fetch_traces(START, END))) == 12
+        assert len(list(fetcher_of(platform, timeout=0.5).fetch_traces(START, END))) == 12
         assert limits(platform)[:2] == [10, 5]
 
 
@@ -629,15 +629,15 @@ def test_a_page_within_the_time_limit_is_no_failure() -> None:
     assert READ_TIMEOUT_S == 30
     with Platform(series(5)) as platform:
         platform.observer.page_delay_s = 0.2
-        assert len(list(fetcher_of(platform, timeout=1).fetch_traces(START, END))) == 5
+        assert len(list(fetcher_of(platform, timeout=5).fetch_traces(START, END))) == 5
         assert platform.naps == []
 
 
 def test_a_service_that_never_answers_in_time_is_transient() -> None:
     with Platform(series(5)) as platform:
-        platform.observer.page_delay_s = 0.3
+        platform.observer.page_delay_s = 1.5
         with pytest.raises(PeerTimeoutError):
-            list(fetcher_of(platform, timeout=0.05).fetch_traces(START, END))
+            list(fetcher_of(platform, timeout=0.3).fetch_traces(START, END))
         assert limits(platform) == [10, 5, 2, 2]
 
 
