@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any
 
 import msgspec
 
-from amp_evaluation._time import parse_rfc3339
 from amp_evaluation.trace._nodes import Node, agent_name, creates_agent
 from amp_evaluation.trace._otel import OTELTrace, wire_trace
 from amp_evaluation.trace._outcome import answered_by, asked_by
@@ -89,12 +88,17 @@ def brief_of(otel: OTELTrace) -> Brief | None:
 
 
 def _in_order(spans: Sequence[WireSpan]) -> Sequence[WireSpan] | None:
-    """The spans by start; None when there is none, or one has no readable start or no id of its own."""
-    starts = [parse_rfc3339(span.startTime) if type(span.startTime) is str else None for span in spans]
-    ids = [span.spanId for span in spans]
-    if not ids or None in starts or set(map(type, ids)) != {str} or "" in ids or len(set(ids)) < len(ids):
+    """The spans by start; None when there is none, or one has no plain start in UTC or no id of its own."""
+    try:
+        starts = [datetime.fromisoformat(span.startTime) for span in spans]
+    except (TypeError, ValueError):
         return None
-    if starts == sorted(starts):  # type: ignore[type-var]
+    ids = [span.spanId for span in spans]
+    if {start.tzinfo for start in starts} != {UTC} or min(starts).year == 1:
+        return None
+    if set(map(type, ids)) != {str} or "" in ids or len(set(ids)) < len(ids):
+        return None
+    if starts == sorted(starts):
         return spans
     return [span for _, span in sorted(zip(starts, spans, strict=True), key=itemgetter(0))]
 
