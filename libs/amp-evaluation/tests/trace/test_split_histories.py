@@ -82,3 +82,18 @@ def test_a_transfer_is_no_tool_step() -> None:
     over = ToolCall("c9", "transfer_to_billing", {})
     call = LLMSpan("l1", input=[UserMessage("Pay."), said("", over), ToolMessage("ok", "c9")], output="Paid.")
     assert told(build_agent_trace(Trace("t", spans=[call]), "t")) == ["Pay.", " +1", "Paid. +0"]
+
+
+def test_a_tool_that_ran_when_a_paused_run_went_on_stands_where_the_history_has_it() -> None:
+    tool = ToolSpan("t1", None, None, "fare", {"to": "Bari"}, "59", tool_call_id="c1")
+    other = ToolSpan("t2", None, None, "log", {}, "done", tool_call_id="c7")
+    call = LLMSpan("l1", input=[UserMessage("Fare?"), said("", BARI), ToolMessage("59", "c1")], output="59.")
+    steps = told(build_agent_trace(Trace("t", spans=[tool, other, call]), "t"))
+    assert steps == ["log: done", "Fare?", " +1", "fare: 59", "59. +0"]
+
+
+def test_no_tool_is_lost_where_the_history_has_it_in_an_earlier_turn() -> None:
+    tool = ToolSpan("t1", None, None, "fare", {"to": "Bari"}, "59", tool_call_id="c1")
+    sent: list[Message] = [said("", BARI), ToolMessage("59", "c1"), UserMessage("Thanks.")]
+    steps = told(build_agent_trace(Trace("t", spans=[tool, LLMSpan("l1", input=sent, output="Bye.")]), "t"))
+    assert steps == [" +1", "fare: 59", "Thanks.", "Bye. +0"]

@@ -7,6 +7,7 @@ object, which makes "this input starts with the last one" a comparison of pointe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -138,6 +139,7 @@ class _Builder:
         self.depth = depth
         self.tools = [span for span in own if type(span) is ToolSpan]
         self.by_call = {span.tool_call_id: span for span in self.tools if span.tool_call_id}
+        self._paused = _ran_after_a_pause(own)
         self.names: dict[str, str] = {}
         self.made: list[AgentStep] = []
         self._open: list[str] = []
@@ -151,14 +153,14 @@ class _Builder:
             if isinstance(span, LLMSpan):
                 self._take_input(span, said, spent)
                 self._take_reply(span, said)
-            elif isinstance(span, ToolSpan):
+            elif isinstance(span, ToolSpan) and span.tool_call_id not in self._paused:
                 self._place(span)
             elif isinstance(span, RetrieverSpan):
                 self.made.append(_retrieval(span))
         return self.made
 
     def _take_input(self, span: LLMSpan, said: Said, spent: set[str]) -> None:
-        fresh = said.fresh(span.input, self.by_call)
+        fresh = said.fresh(span.input, self.by_call.keys() - self._paused if self._paused else self.by_call)
         if not fresh:
             return
         last_user = -2
@@ -195,6 +197,9 @@ class _Builder:
             call_id = self._open.pop(0)
         elif call_id in self._open:
             self._open.remove(call_id)
+        if call_id in self._paused:
+            self._paused.remove(call_id)
+            self._place(self.by_call[call_id])
         if call_id and (call_id in self.by_call or call_id in spent):
             return
         name = self.names.get(call_id, "")
@@ -244,6 +249,24 @@ class _Builder:
             else:
                 stack.extend(reversed(self._children.get(span.span_id, ())))
         return found
+
+
+def _ran_after_a_pause(own: list[Span]) -> set[str]:
+    """Call ids of tools that ran before the first model call, which shows their answers in its history.
+
+    The run went on where an earlier one waited for a person: the tools' place is where the history has them.
+    """
+    early: list[str] = []
+    for span in own:
+        if isinstance(span, LLMSpan):
+            shown = (
+                {message.tool_call_id for message in span.input if isinstance(message, ToolMessage)} if early else ()
+            )
+            times = Counter(early)
+            return {call_id for call_id in early if call_id in shown and times[call_id] == 1}
+        if isinstance(span, ToolSpan) and span.tool_call_id:
+            early.append(span.tool_call_id)
+    return set()
 
 
 def _retrieval(span: RetrieverSpan) -> ToolExecutionStep:
