@@ -93,14 +93,20 @@ def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
             if draw(st.integers(0, 9)):
                 spans.append(wire_span(len(spans), "tool", flat_keys, told))
             said.append({"role": "tool", "content": result, "tool_call_id": call["id"]})
+        if not draw(st.integers(0, 3)):
+            spans.append(wire_span(len(spans), "chain", flat_keys, {"input": "x", "output": "y", "name": "step"}))
+            above = draw(st.sampled_from([span["spanId"] for span in spans]))
+            spans[-1 if draw(st.booleans()) else draw(st.integers(0, len(spans) - 1))]["parentSpanId"] = above
         if not draw(st.integers(0, 5)):
             said.insert(draw(st.integers(0, len(said))), draw(MESSAGE))
     texts = {"input": draw(SAID), "output": draw(SAID), "name": "shop"}
-    root = {**wire_span(0, "agent", flat_keys, texts), "spanId": AGENT, "parentSpanId": ""}
+    kind = draw(st.sampled_from(["agent", "agent", "chain"]))
+    root = {**wire_span(0, kind, flat_keys, texts), "spanId": AGENT, "parentSpanId": ""}
     return [root, *spans]
 
 
 MANGLES: list[dict[str, Any]] = [
+    *({"ampAttributes": {"kind": "chain"}}, {"attributes": {"openinference.span.kind": "CHAIN"}}),
     *({"status": "ERROR"}, {"status": None}, {"status": {"code": "error"}}, {"parentSpanId": "s0"}),
     *({"parentSpanId": "lost"}, {"startTime": "2026-01-15T09:00:00Z"}, {"startTime": None}, {"spanId": "s1"}),
     *({"attributes": {"gen_ai.operation.name": "chat"}}, {"attributes": {"gen_ai.tool.call.id": "c1"}}),

@@ -1,8 +1,9 @@
 """The facts that most rules ask for, from a usual trace, without building its spans.
 
-Usual: one agent at the root that asked and answered, and right below it model calls and tool executions, none of which
-failed, with nothing to merge, leave out or complete. For such a trace the general way (`parser`) finds exactly this, as
-a law in the tests says; whatever isn't usual gives None here and goes the general way.
+Usual: one agent at the root (or a chain, which then stands for one) that was asked and answered, and below it, with
+chains between at most, model calls and tool executions, none of which failed, with nothing to merge, leave out or
+complete. For such a trace the general way (`parser`) finds exactly this, as a law in the tests says; whatever isn't
+usual gives None here and goes the general way.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def brief_of(otel: OTELTrace) -> Brief | None:
     nanos = number(trace.durationInNanos)
     if spans is None or nanos <= 0 or not _went_well(spans[0]) or spans[0].parentSpanId:
         return None
-    root = _agent(spans[0])
+    root = _root(spans[0])
     seen = _read_below(spans, root.id) if root is not None else None
     if root is None or seen is None or not seen.calls:
         return None
@@ -80,8 +81,8 @@ def brief_of(otel: OTELTrace) -> Brief | None:
         moment(trace.startTime) or root.start,  # type: ignore[arg-type]
         _metrics(trace, nanos, seen.usage),
         root.id,
-        agent_name(root),
-        root.words("model") or _model(seen.calls),
+        agent_name(root) if root.kind == "agent" else "",
+        (root.words("model") if root.kind == "agent" else "") or _model(seen.calls),
         seen.tools,
         len(seen.calls),
     )
@@ -103,12 +104,12 @@ def _in_order(spans: Sequence[WireSpan]) -> Sequence[WireSpan] | None:
     return [span for _, span in sorted(zip(starts, spans, strict=True), key=itemgetter(0))]
 
 
-def _agent(span: WireSpan) -> Node | None:
+def _root(span: WireSpan) -> Node | None:
     node = Node(span, span.spanId)
     a = node.a = Attrs(span)
     readers = node.readers = readers_for(a, False)
     node.kind = kind_of(readers, a).name
-    return node if node.kind == "agent" and not creates_agent(a) else None
+    return node if node.kind in ("agent", "chain") and not creates_agent(a) else None
 
 
 def _went_well(span: WireSpan) -> bool:
@@ -123,8 +124,9 @@ def _went_well(span: WireSpan) -> bool:
 
 def _read_below(spans: Sequence[WireSpan], root_id: str) -> _Seen | None:
     seen = _Seen()
+    around = {root_id}  # the root, and what frameworks put between it and its calls
     for span in spans[1:]:
-        if span.parentSpanId != root_id or not _went_well(span):
+        if span.parentSpanId not in around or not _went_well(span):
             return None
         a = BriefAttrs(span)
         readers = a.shape.readers or readers_for(a, False)
@@ -135,6 +137,8 @@ def _read_below(spans: Sequence[WireSpan], root_id: str) -> _Seen | None:
                 return None
             seen.usage.append(usage)
             seen.calls.append((readers, a))
+        elif kind == "chain":
+            around.add(span.spanId)
         elif kind != "tool" or not _take_tool(seen, readers, a):
             return None
     return seen
