@@ -219,6 +219,7 @@ class TestEvaluatorSummary:
         assert made.successful_scores == [first, second, last]
         assert made.skipped_scores == [skipped]
         assert made.error_count == made.skipped_count == 2
+        assert (made.scored_count, made.passed_count) == (2, 2)
 
     def test_compact_is_one_line_with_the_figures(self) -> None:
         assert summary().summary("compact") == "Latency (agent): mean 0.75, p90 0.9; 4 items, 2 skipped"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterator
 
 from amp_evaluation.models import EvaluatorSummary
@@ -43,12 +42,11 @@ def log_result(result: RunResult) -> None:
 def _summary_lines(summary: EvaluatorSummary) -> Iterator[str]:
     """Its counts and mean, then the reasons for its skips, the most frequent first."""
     name = summary.evaluator_name
-    passed = sum(score.passed is True for score in summary.individual_scores)
-    scored = summary.count - summary.skipped_count
+    scored, passed = summary.scored_count, summary.passed_count
     mean = "no mean" if summary.mean is None else f"mean {summary.mean:.4f}"
     yield f"{name}: {scored} scored, {passed} passed, {scored - passed} failed, {summary.skipped_count} skipped, {mean}"
-    reasons = Counter(score.skip_reason or "" for score in summary.individual_scores if score.is_skipped)
-    for reason, count in reasons.most_common(MAX_REASONS):
+    reasons = summary.skip_reasons()
+    for reason, count in reasons[:MAX_REASONS]:
         yield f"{name}: {count} skipped: {reason[:MAX_REASON_CHARS]}"
     if len(reasons) > MAX_REASONS:
         yield f"{name}: {len(reasons) - MAX_REASONS} other reasons for skips"

@@ -7,6 +7,7 @@ or one that isn't a finite number, can't be constructed, neither as an `EvalResu
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from numbers import Real
@@ -217,6 +218,7 @@ class EvaluatorSummary:
             raise KeyError(f"{self.evaluator_name!r} has no aggregation {key!r}; it has: {known}") from None
 
     def get(self, key: str, default: float = 0.0) -> float:
+        """The aggregation `key`; `default` where there is none, as when nothing was scored."""
         return self.aggregated_scores.get(key, default)
 
     @property
@@ -246,6 +248,16 @@ class EvaluatorSummary:
     def skipped_scores(self) -> list[EvaluatorScore]:
         return [score for score in self.individual_scores if score.is_skipped]
 
+    @property
+    def scored_count(self) -> int:
+        """Items that have a score."""
+        return self.count - self.skipped_count
+
+    @property
+    def passed_count(self) -> int:
+        """Items whose evaluator says that they passed."""
+        return sum(score.passed is True for score in self.individual_scores)
+
     def get_by_trace(self, trace_id: str) -> list[EvaluatorScore]:
         return [score for score in self.individual_scores if score.trace_id == trace_id]
 
@@ -262,18 +274,14 @@ class EvaluatorSummary:
         figures = ", ".join(f"{key} {value:.4g}" for key, value in self.aggregated_scores.items()) or "no score"
         lines = [f"{self.evaluator_name} ({self.level}): {figures}; {self.count} items, {self.skipped_count} skipped"]
         if verbosity != "compact":
-            lines += [f"  skipped {count} times: {reason}" for reason, count in self._skip_reasons()]
+            lines += [f"  skipped {count} times: {reason}" for reason, count in self.skip_reasons()]
         if verbosity == "detailed":
             lines += [f"  {_item_line(score)}" for score in self.individual_scores]
         return "\n".join(lines)
 
-    def _skip_reasons(self) -> list[tuple[str, int]]:
-        """Skip reasons with their counts, the most frequent first."""
-        counts: dict[str, int] = {}
-        for score in self.individual_scores:
-            if score.is_skipped:
-                reason = score.skip_reason or NO_SCORE_REASON
-                counts[reason] = counts.get(reason, 0) + 1
+    def skip_reasons(self) -> list[tuple[str, int]]:
+        """Skip reasons with their counts, the most frequent first; those of one count by their text."""
+        counts = Counter(score.skip_reason or NO_SCORE_REASON for score in self.skipped_scores)
         return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
 
 

@@ -158,8 +158,7 @@ def _table(scores: dict[str, EvaluatorSummary]) -> Iterator[str]:
     width = max(len("evaluator"), *map(len, scores))
     yield f"{'evaluator':{width}}  level  {'scored':>7} {'passed':>7} {'failed':>7} {'skipped':>7}  result"
     for name, summary in scores.items():
-        passed = sum(score.passed is True for score in summary.individual_scores)
-        scored = summary.count - summary.skipped_count
+        scored, passed = summary.scored_count, summary.passed_count
         values = ", ".join(f"{key} {value:.3f}" for key, value in summary.aggregated_scores.items()) or "no score"
         yield (
             f"{name:{width}}  {summary.level.value:5}  {scored:7} {passed:7} {scored - passed:7}"
@@ -171,7 +170,7 @@ def _skips(scores: dict[str, EvaluatorSummary]) -> Iterator[str]:
     """Reasons by frequency; most evaluators skip a trace for the same one, so each stands once."""
     reasons: Counter[str] = Counter()
     for summary in scores.values():
-        reasons.update(score.skip_reason or "" for score in summary.individual_scores if score.is_skipped)
+        reasons.update(dict(summary.skip_reasons()))
     if reasons:
         yield ""
         yield "skipped because"

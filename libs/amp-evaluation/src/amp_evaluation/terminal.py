@@ -91,13 +91,12 @@ class TerminalView(logging.Handler):
 
 
 def _row(name: str, summary: EvaluatorSummary) -> list[str]:
-    passed = sum(score.passed is True for score in summary.individual_scores)
     mean = summary.mean
     return [
         escape(visible(name)),
         str(summary.level),
-        str(summary.count - summary.skipped_count),
-        str(passed),
+        str(summary.scored_count),
+        str(summary.passed_count),
         str(summary.skipped_count),
         NO_SCORE if mean is None else f"{mean:.3f}",
         "" if mean is None else _bar(mean),

@@ -221,6 +221,10 @@ class BaseEvaluator(ABC):
         except Exception as error:
             log.debug("%s: trace %s", self.name, trace.trace_id, exc_info=True)
             result = EvalResult.skip(error_text(error))
+        return self._scored(result, trace, item, task)
+
+    def _scored(self, result: EvalResult, trace: Trace, item: EvaluationItem, task: Task | None) -> EvaluatorScore:
+        """A result as the score of its item."""
         score = EvaluatorScore.from_eval_result(result, trace.trace_id, trace.timestamp, item.span_context)
         if task is not None:
             score.task_context = TaskContext(task.task_id)

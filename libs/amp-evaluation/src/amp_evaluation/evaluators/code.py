@@ -16,7 +16,7 @@ from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._items import EvaluationItem
 from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
 from amp_evaluation.evaluators._outcome import error_text
-from amp_evaluation.isolation.protocol import Failed, Level, Loaded, Prompted, Scored, Unreadable
+from amp_evaluation.isolation.protocol import Failed, Level, Prompted, Scored, Unreadable
 from amp_evaluation.isolation.sandbox import Answer, Remote, Sandbox
 from amp_evaluation.models import (
     EvalMode,
@@ -25,7 +25,6 @@ from amp_evaluation.models import (
     EvaluatorInfo,
     EvaluatorReport,
     EvaluatorScore,
-    TaskContext,
 )
 from amp_evaluation.trace.models import Trace
 
@@ -99,18 +98,23 @@ def _checked(level: str | None) -> Level | None:
     return LEVELS[level]
 
 
-class _CodeProxy(BaseEvaluator):
-    """An evaluator whose `evaluate` runs in the child."""
+class _Proxy(BaseEvaluator):
+    """What stands in this process for an evaluator in the child: it is described as the child says."""
 
-    def __init__(self, remote: Remote) -> None:
-        super().__init__()
-        self._remote = remote
-        self._models = AskedModels()
-        _describe(self, remote.name, remote.info)
+    _remote: Remote
+    _models: AskedModels
 
-    def evaluate(self, trace: Trace) -> EvalResult:
-        """Never called: items go to the child with their trace."""
-        raise NotImplementedError
+    def _stand_for(self, remote: Remote) -> None:
+        loaded = remote.info
+        self._remote, self._models = remote, AskedModels()
+        self.name = remote.name
+        self.description = loaded.description
+        self.tags = list(loaded.tags)
+        self.version = loaded.version
+        self.evaluates_failed_runs = loaded.evaluates_failed_runs
+        self._level = EvaluationLevel(loaded.level)
+        if loaded.aggregations is not None:
+            self.aggregations = [Aggregation(each.name, **each.params) for each in loaded.aggregations]
 
     @property
     def _supported_eval_modes(self) -> Sequence[EvalMode]:
@@ -118,10 +122,19 @@ class _CodeProxy(BaseEvaluator):
 
     @property
     def info(self) -> EvaluatorInfo:
-        return _info(self, self._remote.info)
-
-    def _score_item(self, trace: Trace, item: EvaluationItem, task: Any = None) -> EvaluatorScore:
-        return _score(_result(self._remote.ask(trace, item.target, task, self._models)), trace, item, task)
+        """What a catalogue says of it, as the child told it."""
+        loaded = self._remote.info
+        return EvaluatorInfo(
+            name=self.name,
+            description=loaded.description,
+            tags=list(loaded.tags),
+            version=loaded.version,
+            modes=list(self._supported_eval_modes),
+            level=EvaluationLevel(loaded.level),
+            config_schema=loaded.config_schema,
+            class_name=loaded.class_name,
+            module="custom",
+        )
 
     def _begin_run(self, config: Config) -> None:
         super()._begin_run(config)
@@ -131,13 +144,29 @@ class _CodeProxy(BaseEvaluator):
         return self._models.end(self.name, super()._end_run())
 
 
+class _CodeProxy(_Proxy):
+    """An evaluator whose `evaluate` runs in the child."""
+
+    def __init__(self, remote: Remote) -> None:
+        super().__init__()
+        self._stand_for(remote)
+
+    def evaluate(self, trace: Trace) -> EvalResult:
+        """Never called: items go to the child with their trace."""
+        raise NotImplementedError
+
+    def _score_item(self, trace: Trace, item: EvaluationItem, task: Any = None) -> EvaluatorScore:
+        result = _result(self._remote.ask(trace, item.target, task, self._models))
+        return self._scored(result, trace, item, task)
+
+
 class _BuiltItem(EvaluationItem):
     """An item with what the child made of it."""
 
     answer: Answer
 
 
-class _PromptProxy(LLMAsJudgeEvaluator):
+class _PromptProxy(_Proxy, LLMAsJudgeEvaluator):
     """A judge whose prompts come from the child; the model is asked here.
 
     Prompts are built when a trace is planned, not when the model is asked: the child does one thing at a time, and all
@@ -147,21 +176,11 @@ class _PromptProxy(LLMAsJudgeEvaluator):
     def __init__(self, remote: Remote, **settings: Any) -> None:
         self.name = remote.name  # before the settings are checked: their errors name the evaluator
         super().__init__(**settings)
-        self._remote = remote
-        self._models = AskedModels()
-        _describe(self, remote.name, remote.info)
+        self._stand_for(remote)
 
     def build_prompt(self, trace: Trace) -> str:
         """Never called: prompts come from the child."""
         raise NotImplementedError
-
-    @property
-    def _supported_eval_modes(self) -> Sequence[EvalMode]:
-        return [EvalMode(mode) for mode in self._remote.info.modes]
-
-    @property
-    def info(self) -> EvaluatorInfo:
-        return _info(self, self._remote.info)
 
     def _plan(self, trace: Trace) -> Sequence[EvaluationItem | EvaluatorScore]:
         return [
@@ -182,14 +201,7 @@ class _PromptProxy(LLMAsJudgeEvaluator):
         except Exception as error:
             log.debug("%s: trace %s", self.name, trace.trace_id, exc_info=True)
             result = EvalResult.skip(error_text(error))
-        return _score(result, trace, item, task)
-
-    def _begin_run(self, config: Config) -> None:
-        super()._begin_run(config)
-        self._models.begin(config)
-
-    def _end_run(self) -> EvaluatorReport:
-        return self._models.end(self.name, super()._end_run())
+        return self._scored(result, trace, item, task)
 
     def _judged(self, answer: Answer) -> EvalResult:
         return self._judge_prompt(answer.text) if isinstance(answer, Prompted) else _result(answer)
@@ -223,39 +235,6 @@ class _TemplateProxy(_PromptProxy):
         built = _BuiltItem(*item)
         built.answer = answer
         return built
-
-
-def _describe(proxy: BaseEvaluator, name: str, loaded: Loaded) -> None:
-    """What the child said of the evaluator, on its proxy."""
-    proxy.name = name
-    proxy.description = loaded.description
-    proxy.tags = list(loaded.tags)
-    proxy.version = loaded.version
-    proxy.evaluates_failed_runs = loaded.evaluates_failed_runs
-    proxy._level = EvaluationLevel(loaded.level)
-    if loaded.aggregations is not None:
-        proxy.aggregations = [Aggregation(each.name, **each.params) for each in loaded.aggregations]
-
-
-def _info(proxy: BaseEvaluator, loaded: Loaded) -> EvaluatorInfo:
-    return EvaluatorInfo(
-        name=proxy.name,
-        description=loaded.description,
-        tags=list(loaded.tags),
-        version=loaded.version,
-        modes=[EvalMode(mode) for mode in loaded.modes],
-        level=EvaluationLevel(loaded.level),
-        config_schema=loaded.config_schema,
-        class_name=loaded.class_name,
-        module="custom",
-    )
-
-
-def _score(result: EvalResult, trace: Trace, item: EvaluationItem, task: Any) -> EvaluatorScore:
-    score = EvaluatorScore.from_eval_result(result, trace.trace_id, trace.timestamp, item.span_context)
-    if task is not None:
-        score.task_context = TaskContext(task.task_id)
-    return score
 
 
 def _as_answer(ready: EvalResult) -> Scored:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from amp_evaluation._time import format_rfc3339
-from amp_evaluation.models import NO_SCORE_REASON, EvaluatorScore, EvaluatorSummary, JudgeUsage
+from amp_evaluation.models import EvaluatorScore, EvaluatorSummary, JudgeUsage
 from amp_evaluation.run_result import COUNTED, RunResult
 
 __all__ = ["EvaluatorFigures", "Group", "Interval", "ReportFigures", "WorstItem", "mean_interval", "report_figures"]
@@ -125,7 +125,7 @@ def report_figures(result: RunResult, *, title: str, stored: str = "") -> Report
 
 def _evaluator(name: str, summary: EvaluatorSummary, usage: list[JudgeUsage]) -> EvaluatorFigures:
     scored = summary.successful_scores
-    passed = sum(score.passed is True for score in scored)
+    passed = summary.passed_count
     return EvaluatorFigures(
         name=name,
         level=str(summary.level),
@@ -138,7 +138,7 @@ def _evaluator(name: str, summary: EvaluatorSummary, usage: list[JudgeUsage]) ->
         pass_rate=passed / len(scored) if scored else None,
         aggregations=dict(summary.aggregated_scores),
         histogram=_histogram(scored),
-        skip_reasons=Counter(s.skip_reason or NO_SCORE_REASON for s in summary.skipped_scores).most_common(),
+        skip_reasons=summary.skip_reasons(),
         worst=_worst(scored),
         groups=[*_groups(scored, "agent", _agent), *_groups(scored, "model", _model)],
         usage=usage,
