@@ -300,6 +300,24 @@ def test_an_evaluator_whose_run_raises_skips_that_trace_only() -> None:
     assert reasons == [None, "KeyError: 'rude'", None]
 
 
+def test_an_exception_whose_text_cannot_be_read_costs_its_trace_only() -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    class Rude(Length):
+        def run(self, trace: Trace, task: Task | None = None) -> list[EvaluatorScore]:
+            raise Unspeakable
+
+        def _end_run(self) -> EvaluatorReport:
+            raise Unspeakable
+
+    result = Monitor([Rude()], config()).run(traces=[make(0)])
+    (score,) = result.scores["length"].individual_scores
+    assert score.skip_reason == "Unspeakable: its text can't be read"
+    assert result.errors == ["length: at the end of the run: Unspeakable: its text can't be read"]
+
+
 def test_an_aggregation_that_raises_is_an_error_of_the_run() -> None:
     def odd(scores: list[float]) -> float:
         raise ZeroDivisionError("odd")

@@ -15,6 +15,7 @@ from amp_evaluation._trace_run import ProgressCallback, TraceRun
 from amp_evaluation.config import get_config
 from amp_evaluation.dataset.models import Task
 from amp_evaluation.evaluators._base import BaseEvaluator
+from amp_evaluation.evaluators._outcome import error_text
 from amp_evaluation.models import EvalMode, EvaluatorReport, EvaluatorScore, JudgeUsage, RunError, TaskContext
 from amp_evaluation.run_result import RunResult
 from amp_evaluation.trace.loader import TraceLoader
@@ -169,7 +170,7 @@ def _end(evaluator: BaseEvaluator) -> EvaluatorReport:
     try:
         return evaluator._end_run()
     except Exception as error:  # a hook that a user overrode; the scores are there
-        text = f"{evaluator.name}: at the end of the run: {type(error).__name__}: {error}"
+        text = f"{evaluator.name}: at the end of the run: {error_text(error)}"
         return EvaluatorReport(errors=[RunError(text, repeat_may_help=False)])
 
 

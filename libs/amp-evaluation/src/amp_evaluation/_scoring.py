@@ -12,6 +12,7 @@ from typing import cast
 from amp_evaluation._pool import WorkerPool
 from amp_evaluation.dataset.models import Task
 from amp_evaluation.evaluators._base import BaseEvaluator, EvaluationItem
+from amp_evaluation.evaluators._outcome import error_text
 from amp_evaluation.models import EvaluatorScore, TaskContext
 from amp_evaluation.trace.models import Trace
 
@@ -45,8 +46,7 @@ def score_trace(
 
 
 def _skip(trace: Trace, error: Exception) -> EvaluatorScore:
-    reason = f"{type(error).__name__}: {error}"
-    return EvaluatorScore(trace_id=trace.trace_id, trace_start_time=trace.timestamp, skip_reason=reason)
+    return EvaluatorScore(trace_id=trace.trace_id, trace_start_time=trace.timestamp, skip_reason=error_text(error))
 
 
 class _OpenTrace:

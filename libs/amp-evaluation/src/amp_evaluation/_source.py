@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from amp_evaluation.errors import PeerError, TraceSourceError, TransientError
+from amp_evaluation.evaluators._outcome import error_text
 from amp_evaluation.models import RunError
 from amp_evaluation.trace._wire import OTELTrace
 from amp_evaluation.trace.models import Trace
@@ -44,11 +45,14 @@ def open_source(
 ) -> Iterable[AnyTrace]:
     """Start reading. A loader that streams is read that way; `options` go to the source as they are."""
     read: Callable[..., Iterable[AnyTrace]]
+    window = {"start_time": start_time, "end_time": end_time}
     for name in ("iter_traces", "fetch_traces", "load_traces"):
         found = getattr(source, name, None)
         if found is not None:
             read = found
-            return read(start_time=start_time, end_time=end_time, **options)
+            if name == "load_traces":  # a loader need not know of windows
+                window = {key: moment for key, moment in window.items() if moment is not None}
+            return read(**window, **options)
     raise TypeError(f"trace_fetcher={source!r}: an object with fetch_traces(start_time, end_time) is wanted")
 
 
@@ -99,6 +103,6 @@ def paced(
 
 def _failure(error: Exception) -> RunError:
     own = isinstance(error, PeerError | TraceSourceError)
-    text = str(error) if own else f"trace fetcher: {type(error).__name__}: {error}"  # of somebody's own, perhaps
+    text = str(error) if own else f"trace fetcher: {error_text(error)}"  # of somebody's own, perhaps
     stays = own and not isinstance(error, TransientError)
     return RunError(f"{text}; later traces were not read", repeat_may_help=not stays)

@@ -6,6 +6,7 @@ from typing import Any
 
 from amp_evaluation.aggregators import Aggregation, normalize_aggregations
 from amp_evaluation.evaluators._base import BaseEvaluator
+from amp_evaluation.evaluators._outcome import error_text
 from amp_evaluation.models import EvaluationLevel, EvaluatorScore, EvaluatorSummary, RunError
 
 __all__ = ["summarize_all"]
@@ -54,7 +55,7 @@ def _compute(
     try:
         return aggregation.compute(values)
     except Exception as error:  # a function of the user's own
-        text = f"{evaluator.name}: aggregation {aggregation.name}: {type(error).__name__}: {error}"
+        text = f"{evaluator.name}: aggregation {aggregation.name}: {error_text(error)}"
         errors.append(RunError(text, repeat_may_help=False))
         return None
 

@@ -53,7 +53,7 @@ def _from_mapping(value: Mapping[Any, Any]) -> EvalResult:
 
 
 def error_text(error: BaseException) -> str:
-    """An exception as a skip reason: its class and its text, cut."""
+    """Somebody else's exception in a skip reason or an error of the run: its class and its text, cut."""
     try:
         said = str(error)
     except Exception:
