@@ -62,7 +62,7 @@ from amp_evaluation._oauth import (
 )
 from amp_evaluation._outputs import write_files
 from amp_evaluation._publish_plan import PublishPlan
-from amp_evaluation._publisher import post_scores
+from amp_evaluation._publisher import PUBLISHER, post_scores
 from amp_evaluation._run_log import log_result
 from amp_evaluation._time import format_rfc3339, parse_rfc3339
 from amp_evaluation._url import is_http_url
@@ -97,10 +97,6 @@ MAX_LISTED = 10
 EXIT_OK, EXIT_REPEAT, EXIT_WRONG_INPUT, EXIT_REFUSED = 0, 1, 2, 3
 EXIT_INTERRUPTED = 130
 """What shells expect after Ctrl-C: 128 and the signal's number."""
-
-PUBLISHER = "publisher"
-TRACES_API = "traces API"
-"""Their roles: what the log calls a peer, instead of its host."""
 
 STDERR_FD = 2
 

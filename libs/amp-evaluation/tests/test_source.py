@@ -59,4 +59,4 @@ def test_a_source_that_asks_ahead_already_is_left_as_it_is() -> None:
 
 
 def test_a_source_that_cannot_ask_ahead_is_read_as_it_is() -> None:
-    assert list(paced(iter([1, 2]), object())) == [1, 2]  # type: ignore[list-item, comparison-overlap]
+    assert len(list(paced(Source(0.125).traces(3), object()))) == 3

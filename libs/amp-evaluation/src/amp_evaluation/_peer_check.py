@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amp_evaluation._oauth import IDENTITY_PROVIDER
+from amp_evaluation._publisher import PUBLISHER
 from amp_evaluation.errors import AmpEvaluationError, PeerError, RefusedError, TransientError
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
@@ -17,6 +18,7 @@ from amp_evaluation.judge._habits import Request
 from amp_evaluation.judge.usage import UsageMeter
 from amp_evaluation.trace._export import EXPORT_PATH
 from amp_evaluation.trace._wire import decode_page
+from amp_evaluation.trace.fetcher import ROLE as TRACES_API
 
 if TYPE_CHECKING:
     from amp_evaluation.config import Config
@@ -65,8 +67,8 @@ def check_services(
     token = check_token(tokens)
     yield token
     asked: list[tuple[str, str | None, Callable[[HttpClient], PeerCheck]]] = [
-        ("traces API", traces_url, lambda client: check_traces(client, query, tokens)),
-        ("publisher", publisher_url, lambda client: check_publisher(client, scores_path, tokens)),
+        (TRACES_API, traces_url, lambda client: check_traces(client, query, tokens)),
+        (PUBLISHER, publisher_url, lambda client: check_publisher(client, scores_path, tokens)),
     ]
     for role, url, check in asked:
         if url is not None and not token.passed:

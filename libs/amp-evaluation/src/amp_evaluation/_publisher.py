@@ -9,7 +9,10 @@ from amp_evaluation.errors import PeerError, RefusedError, TransientError
 from amp_evaluation.http import HttpClient, TokenProvider
 from amp_evaluation.models import RunError
 
-__all__ = ["post_scores"]
+__all__ = ["PUBLISHER", "post_scores"]
+
+PUBLISHER = "publisher"
+"""Its role: what the log calls it, instead of its host."""
 
 STORED = 201
 

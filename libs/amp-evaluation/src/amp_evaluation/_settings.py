@@ -1,12 +1,4 @@
-"""Settings of a run: every `AMP_*` variable, read from the environment and from a `.env` file in the working directory.
-
-An empty variable counts as unset. A value that can't be used is a `ConfigError` that names the variable, the value
-and the rule; all faults are reported together. Public names are imported from `amp_evaluation.config`.
-
-What is passed by keyword wins over the environment, which wins over `.env`:
-
-    Config(agent=AgentConfig(organization="acme"), monitor=MonitorConfig(max_concurrency=4))
-"""
+"""The classes behind `amp_evaluation.config`, whose text has the rules; they are public from there."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
