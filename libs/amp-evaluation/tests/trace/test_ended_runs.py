@@ -121,15 +121,41 @@ def test_a_history_that_shows_a_request_again_tells_of_no_other(
     assert [tool.result for tool in trace.get_tool_calls()] == results
 
 
-def test_a_transfer_to_a_graphs_node_is_a_handoff() -> None:
+@pytest.mark.parametrize("name", ["front_desk", "front_desk.task", "execute_task front_desk"])
+def test_a_transfer_to_a_graphs_node_is_a_handoff(name: str) -> None:
     back = asks("c1", "transfer_back_to_front_desk")
     sent = [USER, back, {"role": "tool", "tool_call_id": "c1", "content": "Transferred."}]
     trace = parse(
         span("root", None, 0, {OI: "CHAIN"}),
-        span("front_desk", "root", 1, {OI: "CHAIN"}),
-        span("l", "front_desk", 2, chat("Done.", *sent)),
+        span(name, "root", 1, {OI: "CHAIN"}),
+        span("l", name, 2, chat("Done.", *sent)),
     )
     assert trace.get_tool_calls() == []
+
+
+def test_a_tool_that_waits_for_a_person_was_not_executed() -> None:
+    event = {"name": "exception", "attributes": {"exception.type": "langgraph.errors.GraphInterrupt"}}
+    tool = {OI: "TOOL", "tool.name": "fare", "input.value": '{"to": "Bari"}'}
+    trace = parse(
+        span("a", None, 0, AGENT),
+        span("l", "a", 1, chat(asks("c1"))),
+        span("t", "a", 2, tool, status="error", events=[event]),
+    )
+    assert (trace.get_tool_calls(), trace.failed) == ([], False)
+    assert "'t' handed control on, or waits for a person" in trace.notes
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments"),
+    [
+        pytest.param({"to": "Bari", "state": {"messages": []}, "tool_call_id": "c1"}, {"to": "Bari"}, id="added ones"),
+        pytest.param({"to": "Bari", "seats": 2}, {"to": "Bari", "seats": 2}, id="a tool's own"),
+    ],
+)
+def test_arguments_that_a_framework_adds_are_not_the_tools(given: dict[str, Any], arguments: dict[str, Any]) -> None:
+    tool = {OI: "TOOL", "tool.name": "fare", "input.value": json.dumps(given), "output.value": "59"}
+    trace = parse(span("a", None, 0, AGENT), span("l", "a", 1, chat(asks("c1"))), span("t", "a", 2, tool))
+    assert [found.arguments for found in trace.get_tool_calls()] == [arguments]
 
 
 # --- replies that stand elsewhere -------------------------------------------------------------------------------------

@@ -38,6 +38,8 @@ class Node:
     creates_agent = False
     dropped = ""
     failed = False
+    paused = False
+    """It handed control on, or waits for a person: a tool that did so was not executed."""
     error_type: str | None = None
     error_message: str | None = None
     duration_ms = 0.0
@@ -243,7 +245,7 @@ def _read_error(node: Node) -> None:
         node.failed, node.error_type, node.error_message = True, kind, message
         _read_exception(node)
         if node.error_type and _CONTROL_FLOW.search(node.error_type):
-            node.failed, node.error_type, node.error_message = False, None, None
+            node.failed, node.error_type, node.error_message, node.paused = False, None, None, True
 
 
 _CONTROL_FLOW = re.compile(

@@ -54,6 +54,8 @@ def _executions(nodes: list[Node]) -> tuple[list[Node], list[tuple[Node, Node]]]
         node.tool_name = node.words("tool_name")
         if _is_handoff(node):
             node.kind, node.dropped = "chain", f"{node.name!r} is a handoff to another agent"
+        elif node.paused:
+            node.kind, node.dropped = "chain", f"{node.name!r} handed control on, or waits for a person"
         else:
             node.tool_name = node.tool_name or _name_of_span(node)
             found.append(node)
@@ -125,10 +127,16 @@ def _read_tool(node: Node, requests: Requests) -> tuple[ToolSpan, bool]:
     return span, raw_result not in (None, "") and result not in (None, "")
 
 
+_INJECTED = frozenset({"state", "runtime", "store", "config", "tool_call_id"})
+"""Arguments that a framework adds to what the model asked for."""
+
+
 def _named(given: Any, call: ToolCall | None, node: Node) -> dict[str, Any]:
     """Arguments as an object: a bare value takes its name from the model's request, else from the tool's schema."""
     asked = call.arguments if call is not None else {}
     if isinstance(given, dict):
+        if call is not None and given.keys() & _INJECTED:
+            given = {key: value for key, value in given.items() if key in asked or key not in _INJECTED}
         return given if given or not asked else asked
     if given is None or given == "" or given == []:
         return asked
@@ -189,7 +197,11 @@ def _plain(name: str) -> str:
 def _agent_names(nodes: list[Node]) -> set[str]:
     """Agents by name; a graph's node is one too, whatever its span's kind."""
     named = {_plain(node.words("agent_name")) for node in nodes if node.kind == "agent"}
-    return (named | {_plain(node.name) for node in nodes if node.kind in ("agent", "chain")}) - {""}
+    steps = {_plain(_AROUND_NAME.sub("", node.name)) for node in nodes if node.kind in ("agent", "chain")}
+    return (named | steps) - {""}
+
+
+_AROUND_NAME = re.compile(r"\A(?:execute_task|invoke_agent) |\.(?:task|workflow|agent)\Z")
 
 
 def last_user(messages: list[Message]) -> str:
