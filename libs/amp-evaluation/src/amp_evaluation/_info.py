@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["EvalMode", "EvaluationLevel", "EvaluatorInfo"]
+__all__ = ["EvalMode", "EvaluationLevel", "EvaluatorInfo", "LLMConfigField", "LLMProviderInfo"]
 
 
 class EvaluationLevel(StrEnum):
@@ -37,3 +37,25 @@ class EvaluatorInfo:
     config_schema: list[dict[str, Any]] = field(default_factory=list)
     class_name: str = ""
     module: str = ""
+
+
+@dataclass
+class LLMConfigField:
+    """One field of a provider's form; `field_type` is password or text, `env_var` is where its value goes."""
+
+    key: str
+    label: str
+    field_type: str
+    required: bool
+    env_var: str
+    description: str = ""
+
+
+@dataclass
+class LLMProviderInfo:
+    """A provider: its name in `provider/model`, its form, and models to choose from."""
+
+    name: str
+    display_name: str
+    config_fields: list[LLMConfigField]
+    models: list[str]

@@ -16,11 +16,13 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from amp_evaluation._info import EvalMode, EvaluationLevel, EvaluatorInfo
+from amp_evaluation._info import EvalMode, EvaluationLevel, EvaluatorInfo, LLMConfigField, LLMProviderInfo
 from amp_evaluation._reports import EvaluatorReport, JudgeUsage, RunError
+from amp_evaluation.errors import DataNotAvailableError
 
 __all__ = [
     "NO_SCORE_REASON",
+    "DataNotAvailableError",
     "EvalMode",
     "EvalResult",
     "EvaluationLevel",
@@ -29,6 +31,8 @@ __all__ = [
     "EvaluatorScore",
     "EvaluatorSummary",
     "JudgeUsage",
+    "LLMConfigField",
+    "LLMProviderInfo",
     "RunError",
     "SpanContext",
     "TaskContext",

@@ -2,31 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from amp_evaluation._info import LLMConfigField, LLMProviderInfo
 
 __all__ = ["LLMConfigField", "LLMProviderInfo", "get_llm_provider_catalog"]
-
-
-@dataclass
-class LLMConfigField:
-    """One field of a provider's form; `field_type` is password or text, `env_var` is where its value goes."""
-
-    key: str
-    label: str
-    field_type: str
-    required: bool
-    env_var: str
-    description: str = ""
-
-
-@dataclass
-class LLMProviderInfo:
-    """A provider: its name in `provider/model`, its form, and models to choose from."""
-
-    name: str
-    display_name: str
-    config_fields: list[LLMConfigField]
-    models: list[str]
 
 
 # name, display name, variable of the key, models: fit for judging, the cheaper ones first
