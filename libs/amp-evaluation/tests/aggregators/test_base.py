@@ -1,6 +1,7 @@
 """Aggregations: right values, laws, and names that series in storage rely on."""
 
 import math
+import pickle
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -185,3 +186,10 @@ def test_equal_aggregations_are_equal_and_hash_alike() -> None:
     assert len({one, same}) == 1
     assert one != Aggregation("pass_rate")
     assert one != "pass_rate_threshold_0.9"
+
+
+@pytest.mark.parametrize("kind", AggregationType)
+def test_every_aggregation_travels_to_other_processes(kind: AggregationType) -> None:
+    made = pickle.loads(pickle.dumps(Aggregation(kind)))
+    assert made == Aggregation(kind)
+    assert made.compute([0.25, 0.75]) == Aggregation(kind).compute([0.25, 0.75])

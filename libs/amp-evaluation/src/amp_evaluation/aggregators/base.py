@@ -122,6 +122,9 @@ class Aggregation:
 
     __call__ = compute
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.type, self.params)  # a built-in function may have no name to be found by
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Aggregation) and (self.type, self.params) == (other.type, other.params)
 
@@ -130,6 +133,10 @@ class Aggregation:
 
     def __repr__(self) -> str:
         return f"Aggregation({self.name})"
+
+
+def _rebuilt(type: AggregationType | AggregationFunction, params: dict[str, Any]) -> Aggregation:
+    return Aggregation(type, **params)
 
 
 def _known_type(name: str) -> AggregationType:
