@@ -135,6 +135,13 @@ def test_arguments_of_a_tool(value: Any, right: Any) -> None:
         pytest.param("R", "R", False, id="a text"),
         pytest.param({"a": 1}, {"a": 1}, False, id="an object"),
         pytest.param({"output": lc("ToolMessage", content="R", type="tool")}, "R", False, id="LangChain's message"),
+        pytest.param({"output": {"lc": 1, "kwargs": {"content": "R"}}}, "R", False, id="LangChain's, class unnamed"),
+        pytest.param(
+            {"output": {"lc": 1, "kwargs": {"content": [{"type": "text", "text": "R"}], "status": "error"}}},
+            "R",
+            True,
+            id="LangChain's in parts, marked as an error",
+        ),
         pytest.param({"type": "tool", "data": {"content": "R", "status": "error"}}, "R", True, id="marked as an error"),
         pytest.param(
             {"graph": "p", "update": {"messages": [lc("ToolMessage", content="R")]}}, "R", False, id="a command"

@@ -73,6 +73,8 @@ def tool_result(value: Any, depth: int = 0) -> tuple[Any, bool]:
         return tool_result(inner[0], depth + 1)
     if is_message(held):
         return _result_in_message(held)
+    if held.get("lc") is not None and "content" in (kwargs := _dict(held.get("kwargs"))):  # it doesn't name its class
+        return content_text(kwargs["content"]), failed or kwargs.get("status") == "error"
     if isinstance(held.get("response"), dict) and held.keys() <= _FUNCTION_RESPONSE:
         return bare_response(held["response"]), failed
     if "tool_output" in held and ("tool_kwargs" in held or "tool_name" in held):
@@ -85,6 +87,10 @@ def tool_result(value: Any, depth: int = 0) -> tuple[Any, bool]:
     if isinstance(held.get("content"), list) and held.keys() <= _RESULT_MEMBERS:
         return content_text(held["content"]), failed or held.get("status") == "error"
     return value, failed or (held.get("status") == "error" and "error" in held)
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 _FUNCTION_RESPONSE = frozenset({"id", "name", "response", "will_continue", "scheduling", "parts"})
