@@ -652,6 +652,22 @@ class TestModelNames:
         ]
         assert Chosen.criteria == "kindness"
 
+    def test_criteria_alone_make_a_judge_of_responses(self, config: Config, model: Model) -> None:
+        class Kind(LLMAsJudgeEvaluator):
+            criteria = "kindness"
+
+        scores, _ = run(Kind(), config)
+        assert scores[0].score == 0.8
+        run(Kind(criteria="brevity"), config)
+        asked = [prompt_of(call) for call in model.calls]
+        assert "kindness" in asked[0] and "Certainly." in asked[0]
+        assert "brevity" in asked[1] and "kindness" not in asked[1]
+        assert "criteria" not in {entry["key"] for entry in Kind().info.config_schema}
+        with pytest.raises(TypeError, match="criteria must be a text, not 5"):
+            Kind(criteria=5)
+        with pytest.raises(TypeError, match="unknown parameter 'criteria'"):
+            Polite(criteria="x")
+
     def test_the_schema_keeps_the_model_required_with_an_empty_default(self) -> None:
         schema = {entry["key"]: entry for entry in Polite().info.config_schema}
         assert (schema["model"]["required"], schema["model"]["default"]) == (True, "")

@@ -64,6 +64,8 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
     the first parameter is the level, the second the task. What it reads of the trace is fenced where it stands in the
     prompt, as material that the model judges and doesn't obey. The form of the reply is added here.
 
+    Where a class has the attribute `criteria` (a text) and no `build_prompt`, the response is judged by them.
+
     The model is the argument, else the class attribute `model`, else `AMP_LLM_JUDGE_DEFAULT_MODEL`, else gpt-4o-mini.
     An item without a response is skipped before any call, at trace and LLM level; `_requires_response_output` says
     otherwise. Overriding `_call_llm_with_retry(prompt) -> EvalResult` replaces the model; such a judge runs one item at
@@ -89,8 +91,17 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if isinstance(vars(cls).get("criteria"), str) and cls.build_prompt is LLMAsJudgeEvaluator.build_prompt:
+            cls.build_prompt = _prompt_of_criteria  # type: ignore[method-assign]
         if "_call_llm_with_retry" in vars(cls) and "is_concurrent" not in vars(cls):
             cls.is_concurrent = False
+
+    def __init__(self, **config: Any) -> None:
+        if isinstance(getattr(type(self), "criteria", None), str) and "criteria" in config:
+            criteria = self.__dict__["criteria"] = config.pop("criteria")  # an argument, though no parameter
+            if not isinstance(criteria, str):
+                raise TypeError(f"{self.name}: criteria must be a text, not {criteria!r}")
+        super().__init__(**config)
 
     @abstractmethod
     def build_prompt(self, *args: Any, **kwargs: Any) -> str | None:
@@ -252,6 +263,17 @@ def _takes(function: Callable[..., Any], *args: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _prompt_of_criteria(self: Any, trace: Trace) -> str:
+    """The question of a judge that gives its criteria alone."""
+    return f"""Does the response meet these criteria? {self.criteria}
+
+The request:
+{trace.input}
+
+The response:
+{trace.output}"""
 
 
 def _asks_for_response(kind: type) -> bool:
