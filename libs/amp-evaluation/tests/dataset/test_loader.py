@@ -165,3 +165,19 @@ def test_ids_are_new_each_time_and_tasks_added_belong_to_the_dataset() -> None:
     task = Task(input="a")
     dataset.add_task(task)
     assert (task.dataset_id, dataset.task_count) == (dataset.dataset_id, 1)
+
+
+def test_tasks_that_name_no_dataset_survive_saving_too(tmp_path: Path) -> None:
+    dataset = Dataset(dataset_id="d", tasks=[Task(task_id="t", input="q")])
+    save_dataset_to_json(dataset, tmp_path / "d.json")
+    assert load_dataset_from_json(tmp_path / "d.json") == dataset
+
+
+def test_fields_can_be_given_by_position() -> None:
+    assert Task("t", "q", "parcel") == Task(task_id="t", input="q", name="parcel")
+    assert Constraints(3000).max_latency_ms == 3000
+    assert TrajectoryStep("track", {"id": 7}).args == {"id": 7}
+    with pytest.raises(TypeError, match="'tool' by position and by keyword"):
+        TrajectoryStep("track", tool="track")
+    with pytest.raises(TypeError, match="takes 4 values at most, not 5"):
+        Constraints(1, 2, 3, 4, 5)

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from amp_evaluation.dataset.models import Dataset, Task
+from amp_evaluation.dataset.models import Dataset, Task, generate_id
 from amp_evaluation.errors import ConfigError
 
 __all__ = ["load_dataset_from_csv", "load_dataset_from_json", "save_dataset_to_json"]
@@ -56,9 +56,8 @@ def load_dataset_from_csv(path: StrPath, name: str | None = None, *, dataset_id:
     file = Path(path)
     with file.open(encoding="utf-8-sig", newline="") as stream:
         tasks = list(_read_rows(file, csv.DictReader(stream)))
-    dataset = Dataset(name=file.stem if name is None else name, tasks=tasks, source=str(file))
-    if dataset_id is not None:
-        dataset.dataset_id = dataset_id
+    chosen = generate_id("dataset_") if dataset_id is None else dataset_id
+    dataset = Dataset(dataset_id=chosen, name=file.stem if name is None else name, tasks=tasks, source=str(file))
     return _finish(dataset, file)
 
 
@@ -71,13 +70,12 @@ def save_dataset_to_json(dataset: Dataset, path: StrPath, *, indent: int | None 
 
 
 def _finish(dataset: Dataset, file: Path) -> Dataset:
-    """Ids must be unique, since traces are paired with tasks by them; each task knows its dataset."""
+    """Ids must be unique, since traces are paired with tasks by them."""
     seen: set[str] = set()
     for task in dataset.tasks:
         if task.task_id in seen:
             raise ConfigError(f"{file}: task_id {task.task_id!r} stands twice; each task needs an id of its own")
         seen.add(task.task_id)
-        task.dataset_id = task.dataset_id or dataset.dataset_id
     return dataset
 
 

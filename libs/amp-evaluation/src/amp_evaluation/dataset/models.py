@@ -2,9 +2,9 @@
 
 import uuid
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = ["Constraints", "Dataset", "Task", "TrajectoryStep", "generate_id"]
 
@@ -20,6 +20,17 @@ class _Strict(BaseModel):
     """A misspelt key is an error, never a setting that silently does nothing."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        """Fields by keyword, or by position in the order in which they are declared."""
+        fields = list(type(self).model_fields)
+        if len(values) > len(fields):
+            raise TypeError(f"{type(self).__name__} takes {len(fields)} values at most, not {len(values)}")
+        by_place = dict(zip(fields, values, strict=False))
+        twice = sorted(by_place.keys() & named.keys())
+        if twice:
+            raise TypeError(f"{type(self).__name__} got {', '.join(map(repr, twice))} by position and by keyword")
+        super().__init__(**by_place, **named)
 
 
 class TrajectoryStep(_Strict):
@@ -81,6 +92,13 @@ class Dataset(_Strict):
     metadata: dict[str, Any] = Field(default_factory=dict)
     created_at: datetime | None = None
     created_by: str | None = None
+
+    @model_validator(mode="after")
+    def _mark_tasks(self) -> Self:
+        """Each task knows its dataset, so that what is saved and loaded again is equal."""
+        for task in self.tasks:
+            task.dataset_id = task.dataset_id or self.dataset_id
+        return self
 
     @property
     def task_count(self) -> int:
