@@ -218,6 +218,15 @@ def test_steps_as_text() -> None:
     assert view.get_sub_agents() == [inner]
 
 
+def test_long_names_and_many_steps_are_cut() -> None:
+    called = AgentTrace(
+        "a", steps=[LLMReasoningStep("", [ToolCallInfo("c", "f" * 5000)]), ToolExecutionStep("f" * 5000)]
+    )
+    assert max(map(len, called.format_steps().splitlines())) < 150
+    many = AgentTrace("a", steps=[UserInputStep("hello")] * 501).format_steps().splitlines()
+    assert (len(many), many[-1]) == (501, "… 1 more steps")
+
+
 def test_empty_texts() -> None:
     trace = Trace("t")
     assert trace.format_spans() == "(no spans)"

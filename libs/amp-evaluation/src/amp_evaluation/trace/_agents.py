@@ -56,6 +56,8 @@ class ToolExecutionStep:
     nested_traces: list[LLMSpan | AgentTrace] = field(default_factory=list)
 
 
+MAX_STEP_LINES = 500  # as many as of spans
+
 AgentStep = UserInputStep | LLMReasoningStep | ToolExecutionStep
 
 
@@ -108,20 +110,25 @@ class AgentTrace(Lazy):
 
     def format_steps(self) -> str:
         """One line a step, each part cut; "(no steps recorded)" when there are none."""
-        return "\n".join(f"{n}. {_line(step)}" for n, step in enumerate(self.steps, 1)) or "(no steps recorded)"
+        lines = [f"{n}. {_line(step)}" for n, step in enumerate(self.steps[:MAX_STEP_LINES], 1)]
+        if len(self.steps) > MAX_STEP_LINES:
+            lines.append(f"… {len(self.steps) - MAX_STEP_LINES} more steps")
+        return "\n".join(lines) or "(no steps recorded)"
 
 
 def _line(step: AgentStep) -> str:
     if isinstance(step, UserInputStep):
         return f"[user] {clip(step.content, 500)}"
     if isinstance(step, LLMReasoningStep):
-        calls = ", ".join(f"{call.name}({clip(as_text(call.arguments), 200)})" for call in step.tool_calls[:20])
+        calls = ", ".join(
+            f"{clip(call.name, 100)}({clip(as_text(call.arguments), 200)})" for call in step.tool_calls[:20]
+        )
         said = f"[llm] {clip(step.content, 500)}".rstrip()
         return f"{said} calls {calls}" if calls else said
     mark = f" ERROR: {clip(step.error, 200)}" if step.error else ""
     inside = f" (inside: {len(step.nested_traces)} nested)" if step.nested_traces else ""
     shown = clip(step.content or as_text(step.tool_output), 500)
-    return f"[tool] {step.tool_name}({clip(as_text(step.tool_input), 200)}) -> {shown}{mark}{inside}"
+    return f"[tool] {clip(step.tool_name, 100)}({clip(as_text(step.tool_input), 200)}) -> {shown}{mark}{inside}"
 
 
 TRANSFER = re.compile(r"(?:transfer|hand_?off|delegate)_?(?:back_)?to_", re.IGNORECASE)

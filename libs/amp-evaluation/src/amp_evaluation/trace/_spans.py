@@ -297,4 +297,4 @@ def format_messages(messages: list[Message]) -> str:
 def _message_line(message: Message) -> str:
     line = f"[{message.role}] {clip(message.content, 500)}".rstrip()
     calls = message.tool_calls[:20] if isinstance(message, AssistantMessage) else []
-    return f"{line} calls {', '.join(call.name or '?' for call in calls)}" if calls else line
+    return f"{line} calls {', '.join(clip(call.name, 100) or '?' for call in calls)}" if calls else line
