@@ -209,6 +209,10 @@ def test_a_trace_without_a_time_of_its_own_starts_with_its_first_span() -> None:
     assert OTELTrace(startTime="0001-01-01T00:00:00Z", spans=[]).start is None
     assert OTELTrace(startTime=datetime(2026, 1, 1, tzinfo=UTC)).start == datetime(2026, 1, 1, tzinfo=UTC)
     assert OTELTrace(durationInNanos="x").duration_ms == 0.0  # type: ignore[arg-type]
+    times = {"startTime": "2026-01-01T00:00:01Z", "endTime": "2026-01-01T00:00:03Z"}
+    assert OTELTrace(**times).duration_ms == OTELSpan(**times).duration_ms == 2000.0
+    assert OTELSpan(**times, durationInNanos=1_000_000).duration_ms == 1.0
+    assert OTELSpan(startTime=times["endTime"], endTime=times["startTime"]).duration_ms == 0.0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,17 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from amp_evaluation.trace._records import WireAmp, WireSpan, WireTrace, first_start, moment, number, plain, text_of
+from amp_evaluation.trace._records import (
+    Timed,
+    WireAmp,
+    WireSpan,
+    WireTrace,
+    first_start,
+    moment,
+    number,
+    plain,
+    text_of,
+)
 from amp_evaluation.trace._spans import Lazy
 
 
@@ -68,7 +78,7 @@ class AmpAttributes:
 
 
 @dataclass
-class OTELSpan(Lazy):
+class OTELSpan(Timed, Lazy):
     """A span of the traces API. Times are RFC 3339 text (a datetime is fine too), `events` are objects with name,
     time and attributes."""
 
@@ -88,17 +98,9 @@ class OTELSpan(Lazy):
     events: list[Any] = field(default_factory=list)
     links: list[Any] = field(default_factory=list)
 
-    @property
-    def duration_ms(self) -> float:
-        return number(self.durationInNanos) / 1e6
-
-    @property
-    def timestamp(self) -> datetime | None:
-        return moment(self.startTime)
-
 
 @dataclass
-class OTELTrace(Lazy):
+class OTELTrace(Timed, Lazy):
     """A trace of the traces API.
 
     `size` is its length on the wire in bytes, in a light page its share (0 when built by hand). `defect` says why the
@@ -123,14 +125,6 @@ class OTELTrace(Lazy):
     size: int = field(default=0, compare=False)
     defect: str | None = None
     cut: bool = False
-
-    @property
-    def duration_ms(self) -> float:
-        return number(self.durationInNanos) / 1e6
-
-    @property
-    def timestamp(self) -> datetime | None:
-        return moment(self.startTime)
 
     @property
     def start(self) -> datetime | None:

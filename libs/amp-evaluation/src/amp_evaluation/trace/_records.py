@@ -150,3 +150,23 @@ def text_of(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None or isinstance(value, dict | list) else str(value)
+
+
+class Timed:
+    """What spans and traces say of their time."""
+
+    durationInNanos: int
+    startTime: str | datetime | None
+    endTime: str | datetime | None
+
+    @property
+    def duration_ms(self) -> float:
+        """Milliseconds; from the times where the duration is missing, 0 where they are missing too."""
+        known = number(self.durationInNanos) / 1e6
+        start, end = moment(self.startTime), moment(self.endTime)
+        return known if known or start is None or end is None else max(0.0, (end - start).total_seconds() * 1000)
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """Its own start, aware UTC; None when that can't be read."""
+        return moment(self.startTime)
