@@ -163,3 +163,10 @@ def test_an_unknown_setting_is_a_type_error_that_names_the_evaluator(name: str) 
 def test_each_call_makes_one_of_its_own(name: str) -> None:
     one: Any = builtin(name)
     assert one is not builtin(name)
+
+
+def test_a_judge_takes_its_own_level_and_no_other() -> None:
+    assert builtin("safety", level="llm").level == "llm"
+    for error in (TypeError, ValueError):
+        with pytest.raises(error, match="safety: level must be llm, not 'trace'"):
+            builtin("safety", level="trace")
