@@ -398,7 +398,12 @@ def test_a_loader_is_taken_as_a_fetcher_and_streams_when_it_can() -> None:
         def iter_traces(self, start_time: Any = None, end_time: Any = None) -> Iterator[Trace]:
             yield make(1)
 
+    class Whole:
+        def load_traces(self) -> list[Trace]:
+            return [make(2)]
+
     assert ids(Monitor([Length()], config(), trace_fetcher=Loader()).run(), "length") == ["t0"]
+    assert ids(Monitor([Length()], config(), trace_fetcher=Whole()).run(), "length") == ["t2"]  # type: ignore[arg-type]
     assert ids(Monitor([Length()], config(), trace_fetcher=Streaming()).run(), "length") == ["t1"]
     with pytest.raises(TypeError, match="fetch_traces"):
         Monitor([Length()], config(), trace_fetcher=object()).run()  # type: ignore[arg-type]
