@@ -273,3 +273,21 @@ def test_what_frameworks_raise_to_hand_control_on_is_no_error(kind: str, failed:
 def test_reasons_of_failed_runs(kind: str, message: str, reason: str) -> None:
     event = {"name": "exception", "attributes": {"exception.type": kind, "exception.message": message}}
     assert parse(span("a", None, 0, AGENT, status="error", events=[event])).failure_reason == reason
+
+
+@pytest.mark.parametrize(
+    ("last", "failed"),
+    [
+        pytest.param(chat(asks("c2")), False, id="a model call in the same tick"),
+        pytest.param({OI: "CHAIN"}, True, id="only the agent around it"),
+    ],
+)
+def test_a_clock_so_coarse_that_all_happens_at_once(last: dict[str, Any], failed: bool) -> None:
+    at = {"startTime": "2026-01-15T10:00:00Z", "endTime": "2026-01-15T10:00:00Z"}
+    tool = {OI: "TOOL", "tool.name": "fare", "input.value": '{"to": "Bari"}'}
+    trace = parse(
+        span("a", None, 0, AGENT, **at),
+        span("t", "a", 0, tool, status="error", **at),
+        span("l", "a", 0, last, **at),
+    )
+    assert trace.failed is failed

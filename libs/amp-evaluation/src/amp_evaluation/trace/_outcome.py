@@ -177,11 +177,18 @@ def failure(nodes: list[Node], roots: list[Node], output: str, captured: bool) -
         return None
     errors = [node for node in nodes if node.failed]
     working = [node for node in nodes if node.kind in ("llm", "agent") and not node.failed]
-    for node in errors:
-        end = node.end or node.start
-        if not any(end is not None and other.start is not None and other.start > end for other in working):
-            return _reason(_cause(node))
-    return None
+    return next((_reason(_cause(node)) for node in errors if not _went_on_after(node, working)), None)
+
+
+def _went_on_after(error: Node, working: list[Node]) -> bool:
+    """Something that works starts when the error has ended, in the same tick of a coarse clock at the earliest."""
+    end = error.end or error.start
+    if end is None:
+        return False
+    later = [node for node in working if node.start is not None and node.start >= end]
+    if any(node.start > end for node in later):  # type: ignore[operator]
+        return True
+    return bool(later) and not set(later) <= {error, *error.ancestors()}
 
 
 def _worked_silently(nodes: list[Node]) -> bool:
