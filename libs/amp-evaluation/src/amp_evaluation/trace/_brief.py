@@ -165,9 +165,12 @@ def _take_tool(seen: _Seen, readers: Readers, a: Attrs) -> bool:
 
 
 def _said(calls: Sequence[tuple[Readers, BriefAttrs]]) -> CallsSaid | None:
-    speakers = {(readers["messages"], readers["reply"]) for readers, _ in calls}
-    speaker = SPEAKERS.get(speakers.pop())
-    return speaker([a for _, a in calls]) if speaker is not None and not speakers else None
+    first = calls[0][0]
+    key = first["messages"], first["reply"]
+    others = [readers for readers, _ in calls if readers is not first]  # mostly one table serves all calls
+    if key not in SPEAKERS or any((readers["messages"], readers["reply"]) != key for readers in others):
+        return None
+    return SPEAKERS[key]([a for _, a in calls])
 
 
 def _all_executed(said: CallsSaid, seen: _Seen) -> bool:
@@ -185,7 +188,7 @@ def _all_executed(said: CallsSaid, seen: _Seen) -> bool:
     if any(seen.tool_ids):
         return False
     names = [name for _, name in said.asked]
-    return all(names.count(name) <= seen.tools.count(name) for name in set(names))
+    return names == seen.tools or all(names.count(name) <= seen.tools.count(name) for name in set(names))
 
 
 def _may_be_joined(text: str, last: str) -> bool:

@@ -150,9 +150,10 @@ def _take_history(found: dict[str, Any], said: CallsSaid) -> bool:
 
 def _usual_rows(shape: Shape, prefix: str, values: list[Any]) -> tuple[TextRow, ...] | None:
     plan = text_rows(shape, prefix)
-    if plan is None or not {type(values[place]) for place in plan.places} <= _TEXT:
+    if plan is None:
         return None
-    return plan.rows
+    told = values if len(plan.places) == len(values) else [values[place] for place in plan.places]
+    return plan.rows if set(map(type, told)) <= _TEXT else None
 
 
 _ROLES = frozenset({"user", "assistant", "system", "tool"})
