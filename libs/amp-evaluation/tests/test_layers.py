@@ -18,7 +18,7 @@ LAYERS = {
     0: "__init__ errors _time _visible _version _retry _adapter _oauth _json_log _pool _url http",
     1: (
         "_info _reports models publish config aggregators dataset evaluators._hints evaluators.params "
-        "trace._spans trace._records trace._otel trace._wire"
+        "trace._lazy trace._spans trace._records trace._otel trace._wire"
     ),
     2: "trace judge isolation evaluators._signature evaluators._items evaluators._outcome evaluators._entries",
     3: "evaluators registry",

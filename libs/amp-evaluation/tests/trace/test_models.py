@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from amp_evaluation.trace import models
-from amp_evaluation.trace._spans import clip, lazily
+from amp_evaluation.trace._lazy import lazily
+from amp_evaluation.trace._spans import clip
 from amp_evaluation.trace.models import (
     AgentMetrics,
     AgentSpan,

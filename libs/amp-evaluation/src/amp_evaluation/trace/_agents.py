@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from amp_evaluation.trace._spans import AgentMetrics, Lazy, LLMSpan, ToolDefinition, clip
+from amp_evaluation.trace._lazy import Lazy
+from amp_evaluation.trace._spans import AgentMetrics, LLMSpan, ToolDefinition, clip
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from amp_evaluation.trace._lazy import lazily
 from amp_evaluation.trace._nodes import Node
 from amp_evaluation.trace._records import number
 from amp_evaluation.trace._spans import (
@@ -13,7 +14,6 @@ from amp_evaluation.trace._spans import (
     Message,
     SystemMessage,
     TokenUsage,
-    lazily,
 )
 from amp_evaluation.trace._steps import spelled_calls
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from amp_evaluation.trace._agents import AgentTrace
 from amp_evaluation.trace._brief import Brief
-from amp_evaluation.trace._spans import lazily
+from amp_evaluation.trace._lazy import lazily
 from amp_evaluation.trace.models import Trace
 
 _AGENT_FIELDS = tuple(field.name for field in fields(AgentTrace))

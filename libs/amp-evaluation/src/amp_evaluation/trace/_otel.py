@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
+from amp_evaluation.trace._lazy import Lazy
 from amp_evaluation.trace._records import (
     Timed,
     WireAmp,
@@ -22,7 +23,6 @@ from amp_evaluation.trace._records import (
     plain,
     text_of,
 )
-from amp_evaluation.trace._spans import Lazy
 
 
 @dataclass

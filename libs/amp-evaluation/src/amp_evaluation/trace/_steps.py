@@ -21,6 +21,7 @@ from amp_evaluation.trace._agents import (
     UserInputStep,
     as_text,
 )
+from amp_evaluation.trace._lazy import lazily
 from amp_evaluation.trace._said import Said
 from amp_evaluation.trace._spans import (
     AgentMetrics,
@@ -35,7 +36,6 @@ from amp_evaluation.trace._spans import (
     ToolSpan,
     TraceMetrics,
     UserMessage,
-    lazily,
 )
 from amp_evaluation.trace._tree import Children, children_of, own_spans
 

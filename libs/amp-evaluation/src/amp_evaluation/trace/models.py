@@ -19,12 +19,12 @@ from amp_evaluation.trace._agents import (
     ToolExecutionStep,
     UserInputStep,
 )
+from amp_evaluation.trace._lazy import Lazy
 from amp_evaluation.trace._spans import (
     AgentMetrics,
     AgentSpan,
     AssistantMessage,
     ChainSpan,
-    Lazy,
     LLMMetrics,
     LLMSpan,
     Message,

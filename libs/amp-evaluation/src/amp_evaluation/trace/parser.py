@@ -21,6 +21,7 @@ from amp_evaluation.trace._filter import (
     filter_infrastructure_spans,
     kept_nodes,
 )
+from amp_evaluation.trace._lazy import lazily
 from amp_evaluation.trace._nodes import Mapping, Node, agent_name, build_nodes
 from amp_evaluation.trace._otel import OTELTrace, wire_trace
 from amp_evaluation.trace._outcome import answered_by, asked_by, failure, last_of_joined, trace_input, trace_output
@@ -35,7 +36,6 @@ from amp_evaluation.trace._spans import (
     TokenUsage,
     ToolSpan,
     TraceMetrics,
-    lazily,
 )
 from amp_evaluation.trace._told import Told, told_by
 from amp_evaluation.trace._tools import build_tools, last_user
