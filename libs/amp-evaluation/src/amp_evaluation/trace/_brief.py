@@ -22,7 +22,7 @@ from amp_evaluation.trace._outcome import answered_by, asked_by
 from amp_evaluation.trace._records import SMALL, WireSpan, WireTrace, moment, number
 from amp_evaluation.trace._spans import TokenUsage, TraceMetrics
 from amp_evaluation.trace.conventions import Attrs, Readers, kind_of, read, readers_for
-from amp_evaluation.trace.conventions._brief import SPEAKERS, BriefAttrs, CallsSaid
+from amp_evaluation.trace.conventions._brief import SPEAKERS, BriefAttrs, CallsSaid, plain_text
 from amp_evaluation.trace.conventions._tool_values import result_call_id, tool_result
 
 _WELL = frozenset({"", "OK", "Ok", "ok", "UNSET", "Unset", "unset", "STATUS_CODE_OK", "STATUS_CODE_UNSET", "0", "1"})
@@ -144,9 +144,9 @@ def _read_below(spans: Sequence[WireSpan], root_id: str) -> _Seen | None:
     return seen
 
 
-def _take_tool(seen: _Seen, readers: Readers, a: Attrs) -> bool:
+def _take_tool(seen: _Seen, readers: Readers, a: BriefAttrs) -> bool:
     """Whether it is an execution with a name and a result, and not marked as failed."""
-    name, raw = read(readers, "tool_name", a), read(readers, "result", a)
+    name, raw = plain_text(readers, "tool_name", a), plain_text(readers, "result", a)
     result: Any = raw
     if type(raw) is not str or raw[:1] in _WRAPPED:
         result, failed = tool_result(raw)

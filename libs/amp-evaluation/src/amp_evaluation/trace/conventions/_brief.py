@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from amp_evaluation.trace._records import UNREADABLE, WireSpan
-from amp_evaluation.trace.conventions import amp, openinference
+from amp_evaluation.trace.conventions import Readers, amp, openinference, read
 from amp_evaluation.trace.conventions._attrs import Attrs
 from amp_evaluation.trace.conventions._facts import Reader
 from amp_evaluation.trace.conventions._flat import TextRow, text_rows
@@ -158,6 +158,17 @@ def _usual_rows(shape: Shape, prefix: str, values: list[Any]) -> tuple[TextRow, 
 
 _ROLES = frozenset({"user", "assistant", "system", "tool"})
 _TEXT = {str}
+
+
+PLAIN_KEYS: dict[Reader, str] = {openinference.tool_name: "tool.name", openinference.result: "output.value"}
+"""Where a reader finds a plain text at once: it begins with a letter or a digit, so it is no JSON to be opened."""
+
+
+def plain_text(readers: Readers, fact: str, a: BriefAttrs) -> Any:
+    """What `read` gives, sooner where the first reader finds a plain text."""
+    asked = readers.get(fact)
+    value = a.raw.get(PLAIN_KEYS.get(asked[0], "")) if asked else None
+    return value if type(value) is str and value[:1].isalnum() else read(readers, fact, a)
 
 
 SPEAKERS: dict[tuple[tuple[Reader, ...], ...], Speaker] = {

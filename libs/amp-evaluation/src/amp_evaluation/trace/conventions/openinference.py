@@ -172,6 +172,14 @@ def arguments(a: Attrs) -> Any:
     return value
 
 
+def tool_name(a: Attrs) -> str:
+    return a.text("tool.name", "tool_call.function.name")
+
+
+def result(a: Attrs) -> Any:
+    return _value(a, "output")
+
+
 def model(a: Attrs) -> str:
     return a.text("llm.model_name", "embedding.model_name", "reranker.model_name")
 
@@ -228,10 +236,10 @@ CONVENTION = Convention(
         "said": said,
         "input": lambda a: _value(a, "input"),
         "output": lambda a: _value(a, "output"),
-        "tool_name": lambda a: a.text("tool.name", "tool_call.function.name"),
+        "tool_name": tool_name,
         "tool_id": lambda a: a.text("tool_call.id", "tool.id"),
         "arguments": arguments,
-        "result": lambda a: _value(a, "output"),
+        "result": result,
         "usage": usage,
         "model": model,
         "vendor": lambda a: a.text("llm.provider", "llm.system"),
