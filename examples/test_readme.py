@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from amp_evaluation import builtin_evaluator_catalog
 from amp_evaluation.config import Config
+from amp_evaluation.trace.mapping import FIELDS, KINDS, parse_mapping
 from loopback import Platform
 
 ROOT = Path(__file__).parent.parent
@@ -128,5 +129,21 @@ def test_the_commands_for_developers_are_targets() -> None:
 
 
 def test_what_the_readme_points_to_is_there() -> None:
-    for place in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", README):
+    for place, anchor in re.findall(r"\]\(([^)#:]+)(?:#([^)]*))?\)", README):
         assert (ROOT / place).exists(), place
+        assert not anchor or anchor in anchors((ROOT / place).read_text(encoding="utf-8")), (place, anchor)
+
+
+def anchors(text: str) -> set[str]:
+    """What the headings of a page can be reached by."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_mapping_of_the_readme_is_one_and_names_every_entry() -> None:
+    part = SDK_README.split("## Attributes of your own")[1]
+    (example,) = blocks(part, "json")
+    assert parse_mapping(json.loads(example)).places.keys() < set(FIELDS)
+    prose = part.split("The entries are")[1]
+    assert re.findall(r"`(\w+)`", prose) == list(FIELDS)
+    assert set(re.findall(r"`(\w+)`", part.split("into kinds:")[1].split("The entries")[0])) == set(KINDS)

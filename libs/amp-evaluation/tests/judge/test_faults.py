@@ -139,3 +139,9 @@ def test_no_answer_at_all() -> None:
     assert isinstance(no_answer("judge x", 60.0), PeerTimeoutError)
     assert str(no_answer("judge x", 60.0)) == "judge x: no answer in 60 s"
     assert str(no_answer("judge x")) == "judge x: no answer: the connection failed"
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize("text", ["something else", "credit balance", "invalid api key", "unknown model"])
+def test_a_refusal_names_the_status_that_came(status: int, text: str) -> None:
+    assert f"HTTP {status}" in str(failure(status, text))

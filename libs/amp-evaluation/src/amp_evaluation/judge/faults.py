@@ -38,11 +38,10 @@ class JudgeError(AmpEvaluationError):
 
 
 class BadReplyError(JudgeError):
-    """A reply that holds no verdict. `cut_off`: the token limit ended it. `final`: asking again can't help."""
+    """A reply that holds no verdict. `final`: asking again can't help."""
 
-    def __init__(self, reason: str, *, cut_off: bool = False, final: bool = False) -> None:
+    def __init__(self, reason: str, *, final: bool = False) -> None:
         super().__init__(reason)
-        self.cut_off = cut_off
         self.final = final
 
 
@@ -132,7 +131,7 @@ def read_failure(error: BaseException, *, role: str, sent: frozenset[str]) -> Ju
     if status == 429 or status in TRANSIENT_STATUSES or status >= 500:
         return _patience(error, role, status, code, text)
     if status in (400, 422):
-        return _refusal(text, code, parameter)
+        return _refusal(status, code, text, parameter)
     return _by_status(status, code, text)
 
 
@@ -150,21 +149,21 @@ def _no_quota(code: str, text: str) -> bool:
     return bool(used_up) and not _PAUSE_ONLY.search(text) and "rate" not in code
 
 
-def _refusal(text: str, code: str, parameter: ParameterRefusedError | None) -> JudgeError:
+def _refusal(status: int, code: str, text: str, parameter: ParameterRefusedError | None) -> JudgeError:
     """A 400 or 422: only the text tells what is refused."""
     if _CONTEXT.search(f"{code} {text}"):
         return ContextTooLongError("context length exceeded: the prompt is too long for the judge's model")
     if _QUOTA.search(f"{code} {text}"):
-        return _quota(400)
+        return _quota(status)
     if _KEY.search(text):
-        return _bad_key(400)
+        return _bad_key(status)
     if parameter is not None:
         return parameter
     if _BLOCKED.search(f"{code} {text}"):
         return CallRefusedError("the judge's provider blocked the request for its content", blocked=True)
     if _MODEL.search(f"{code} {text}"):
-        return _unknown_model(400)
-    return CallRefusedError(f"the judge's provider refused the request: HTTP 400{f', {code}' if code else ''}")
+        return _unknown_model(status)
+    return CallRefusedError(f"the judge's provider refused the request: HTTP {status}{f', {code}' if code else ''}")
 
 
 def _by_status(status: int, code: str, text: str) -> JudgeError:

@@ -103,8 +103,9 @@ class TraceFetcher:
         """The traces that start in [start_time, end_time), ascending by start time, read as they are taken.
 
         Times are datetimes or ISO 8601 texts, UTC when they have no zone. ``page_size`` is the largest page that
-        is asked for; heavy traces make pages smaller, traces that share one time larger. Raises PeerError when
-        the walk can't go on; what can't be reached though it goes on is in ``report.errors``.
+        is asked for; heavy traces make pages smaller, traces that share one time larger. Raises ValueError
+        for a wrong argument, at once, and PeerError when the walk can't go on; what can't be reached though it goes
+        on is in ``report.errors``.
         """
         start, end = moment("start_time", start_time), moment("end_time", end_time)
         if start >= end:

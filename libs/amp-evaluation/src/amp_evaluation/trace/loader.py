@@ -16,10 +16,11 @@ from os import PathLike
 from pathlib import Path
 
 from amp_evaluation._reports import RunError
-from amp_evaluation._time import format_rfc3339, from_unix_nanos, parse_rfc3339, utc
+from amp_evaluation._time import format_rfc3339, from_unix_nanos
 from amp_evaluation.errors import ConfigError, TraceSourceError
 from amp_evaluation.trace._fetch_report import FetchReport
 from amp_evaluation.trace._files import Document, find_files, is_protobuf, read_bytes, read_documents, read_slice
+from amp_evaluation.trace._windows import moment
 from amp_evaluation.trace._wire import OTELTrace, decode_traces
 from amp_evaluation.trace.otlp import decode_request, is_otlp
 from amp_evaluation.trace.otlp_group import TraceGrouper
@@ -232,9 +233,4 @@ class _Line:
 
 
 def _instant(name: str, value: str | datetime | None) -> datetime | None:
-    if value is None or value == "":
-        return None
-    found = value if isinstance(value, datetime) else parse_rfc3339(value)
-    if found is None:
-        raise ValueError(f"{name}={value!r} is no ISO 8601 time, such as 2026-01-15T10:00:00Z")
-    return utc(found)
+    return None if value is None or value == "" else moment(name, value)
