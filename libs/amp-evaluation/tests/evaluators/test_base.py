@@ -327,3 +327,43 @@ class TestScoring:
 
     def test_a_run_ends_with_an_empty_report(self) -> None:
         assert OfTraces()._end_run() == EvaluatorReport()
+
+
+class TestPropertiesOfASubclass:
+    def test_a_name_that_is_a_property_counts_and_can_be_replaced(self) -> None:
+        class Named(BaseEvaluator):
+            @property
+            def name(self) -> str:  # type: ignore[override]
+                return "computed"
+
+            @property
+            def description(self) -> str:  # type: ignore[override]
+                return "what it says of itself"
+
+            @property
+            def tags(self) -> list[str]:  # type: ignore[override]
+                return ["quality"]
+
+            def evaluate(self, trace: Trace) -> float:
+                return 1.0
+
+        made = Named()
+        assert (made.info.name, made.info.description, made.info.tags) == (
+            "computed",
+            "what it says of itself",
+            ["quality"],
+        )
+        made.name = "display name"  # type: ignore[misc]
+        assert (made.info.name, Named().name) == ("display name", "computed")
+
+    def test_a_constructor_may_say_the_modes(self) -> None:
+        class Chooses(BaseEvaluator):
+            def __init__(self) -> None:
+                super().__init__()
+                self._supported_eval_modes = [EvalMode.EXPERIMENT]
+
+            def evaluate(self, trace: Trace) -> float:
+                return 1.0
+
+        assert Chooses().info.modes == [EvalMode.EXPERIMENT]
+        assert not Chooses().supports("monitor")

@@ -52,6 +52,16 @@ NO_TASK_REASON = "it needs a task: experiments only"
 CLASS_RESERVED = frozenset({"func", "name", "level"})
 
 
+class Computed:
+    """A property that an instance may set all the same: a runner names evaluators, a constructor may narrow modes."""
+
+    def __init__(self, getter: Callable[[Any], Any]) -> None:
+        self._getter = getter
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else self._getter(instance)
+
+
 class BaseEvaluator(ABC):
     """An evaluator of traces, of the agents in them, or of their LLM calls.
 
@@ -88,6 +98,10 @@ class BaseEvaluator(ABC):
         if isinstance(declared, str):  # a plain attribute would hide the property
             cls._declared_level = EvaluationLevel(declared)
             del cls.level
+        for name in ("name", "description", "tags"):
+            own = vars(cls).get(name)
+            if isinstance(own, property) and own.fget is not None and own.fset is None:
+                setattr(cls, name, Computed(own.fget))
         for name, spec in collect_params(cls).items():
             plain = vars(cls).get(name, spec)
             if not hasattr(plain, "__get__"):  # a value; a property or a method replaces the parameter
@@ -100,8 +114,10 @@ class BaseEvaluator(ABC):
     def __new__(cls, *args: Any, **kwargs: Any) -> BaseEvaluator:
         # here, so that it holds for subclasses whose __init__ doesn't call ours
         made = super().__new__(cls)
-        made.name = cls.name or cls.__name__
-        made.tags = list(cls.tags)
+        if not isinstance(cls.name, Computed):
+            made.name = cls.name or cls.__name__
+        if not isinstance(cls.tags, Computed):
+            made.tags = list(cls.tags)
         return made
 
     def __init__(self, **config: Any) -> None:
@@ -161,7 +177,7 @@ class BaseEvaluator(ABC):
             log.warning("%s: its type hint says %s level, not %s; the hint wins", self.name, hinted, wanted)
         self._level = hinted or wanted
 
-    @property
+    @Computed
     def _supported_eval_modes(self) -> Sequence[EvalMode]:
         return self._signature.modes
 
