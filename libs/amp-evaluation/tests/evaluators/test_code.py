@@ -23,7 +23,7 @@ from amp_evaluation.isolation import Sandbox
 from amp_evaluation.models import EvalMode, EvaluationLevel, EvaluatorScore
 from amp_evaluation.trace.models import AgentSpan, LLMSpan, Trace, UserMessage
 
-TIME_LIMIT_S = 1.0
+TIME_LIMIT_S = 2.0  # far more than any of the items here takes, on a busy machine too
 ANSWERED = Trace("t1", input="where is my refund", output="the refund is on its way")
 
 
@@ -249,8 +249,8 @@ COSTLY = {
     "a crash": ("import ctypes; ctypes.string_at(8)", "killed by SIGSEGV"),
     "deep recursion": ("return f(trace)", "RecursionError"),
     "deep recursion without a limit": ("import sys; sys.setrecursionlimit(10**9); return f(trace)", ""),
-    "an endless loop": ("while True: pass", "longer than 1 s"),
-    "an endless loop that prints": ("while True: print('again')", "longer than 1 s"),
+    "an endless loop": ("while True: pass", f"longer than {TIME_LIMIT_S:g} s"),
+    "an endless loop that prints": ("while True: print('again')", f"longer than {TIME_LIMIT_S:g} s"),
     "a closed channel": ("import os; os.closerange(3, 100); return 1", ""),
     "an interrupt": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
     "a fork that comes back twice": ("import os; os.fork() or None; return 0.5 if False else 'x'", "returned str"),
@@ -277,7 +277,7 @@ def test_memory_that_no_limit_of_the_kernel_counts_is_watched() -> None:
 
 
 def test_the_third_hang_in_a_row_stops_that_evaluator_alone(caplog: pytest.LogCaptureFixture) -> None:
-    with Sandbox(time_limit_s=0.3, memory_mb=256) as sandbox:
+    with Sandbox(time_limit_s=1.0, memory_mb=256) as sandbox:
         hanging = code_evaluator(
             "def f(trace: Trace):\n    while trace.trace_id != 'fine': pass\n    return 1",
             name="hanging",

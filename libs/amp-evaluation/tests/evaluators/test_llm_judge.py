@@ -401,15 +401,15 @@ class TestTransport:
         begin = time.monotonic()
         (score,), _ = run(Polite(), config)
         assert score.score == 0.8
-        assert wait_s <= time.monotonic() - begin < wait_s + 1
+        assert wait_s <= time.monotonic() - begin < wait_s + 10  # not the hour that is asked for
 
     def test_a_429_slows_that_provider_only(self, server: Server, model: Model) -> None:
         class Slow(Polite):
-            _retry_policy = RetryPolicy(delays=(2.0,))
+            _retry_policy = RetryPolicy(delays=(5.0,))
 
         def reply(body: dict[str, Any]) -> Any:
             limited = body["model"] == "limited" and len(model.calls) < 4
-            return refusal("slow down", 429, **{"Retry-After": "2"}) if limited else GOOD
+            return refusal("slow down", 429, **{"Retry-After": "5"}) if limited else GOOD
 
         model.reply = reply
         config = settings(server)
@@ -423,7 +423,7 @@ class TestTransport:
             time.sleep(0.01)
         begin = time.monotonic()
         assert quick.run(a_trace())[0].score == 0.8
-        assert time.monotonic() - begin < 1.5
+        assert time.monotonic() - begin < 4  # before the other one has waited
         waiting.join()
         slow._end_run()
         quick._end_run()
