@@ -21,6 +21,8 @@ AggregationFunction = Callable[..., float]
 
 
 class AggregationType(StrEnum):
+    """The aggregations that go by a name. COUNT is of scored items; PASS_RATE is a share in [0, 1]."""
+
     MEAN = "mean"
     MEDIAN = "median"
     MIN = "min"

@@ -22,6 +22,8 @@ class ToolCallInfo:
 
 @dataclass
 class UserInputStep:
+    """What a person, or whoever called the agent, said to it."""
+
     content: str = ""
 
 
@@ -95,12 +97,15 @@ class AgentTrace(Lazy):
         return sum(1 for step in steps if step.llm_span_id) or len(steps)
 
     def get_tool_steps(self) -> list[ToolExecutionStep]:
+        """Tools that ran in this agent itself, retrievals included; what ran inside them is in `nested_traces`."""
         return [step for step in self.steps if isinstance(step, ToolExecutionStep)]
 
     def get_llm_steps(self) -> list[LLMReasoningStep]:
+        """The model's replies, in order."""
         return [step for step in self.steps if isinstance(step, LLMReasoningStep)]
 
     def get_error_steps(self) -> list[ToolExecutionStep]:
+        """Tools that failed; failures of the model are not among them."""
         return [step for step in self.steps if isinstance(step, ToolExecutionStep) and step.error]
 
     def get_sub_agents(self) -> list[AgentTrace]:

@@ -36,11 +36,15 @@ class OTELTokenUsage:
 
 @dataclass
 class OTELTraceStatus:
+    """How many spans of a trace failed, as the service counts them."""
+
     errorCount: int = 0
 
 
 @dataclass
 class AmpSpanStatus:
+    """Whether a span failed, as the service sees it, with the error's class and text where it has them."""
+
     error: bool = False
     error_type: str | None = None
     error_message: str | None = None

@@ -72,6 +72,8 @@ _decode_head = msgspec.json.Decoder(_PageHead).decode
 
 @dataclass
 class Page:
+    """One reply: its traces, how many the service says there are in all, and whether it shortened one of them."""
+
     traces: list[OTELTrace]
     total_count: int | None = None
     truncated: bool = False
