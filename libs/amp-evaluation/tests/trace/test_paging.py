@@ -132,7 +132,12 @@ def test_with_traces_that_fail_the_walk_ends_and_what_is_missing_lies_in_a_repor
         assert start is not None
         slack = timedelta(seconds=1)  # a store of full seconds can't be asked more finely
         assert any(gap.start - slack <= start < gap.end + slack for gap in run.walk.gaps), (start, run.walk.gaps)
-    if resolution == "ns" and len({trace.start // 1000 for trace in store.traces}) == len(store.traces):
+    bad = [index for index, trace in enumerate(store.traces) if trace.broken]
+    # a failing page doesn't tell which trace fails it: a good one between two bad ones may be stepped over, and then
+    # lies in the reported gap
+    beside_each_other = bad == list(range(bad[0], bad[0] + len(bad))) if bad else True
+    told_apart = len({trace.start // 1000 for trace in store.traces}) == len(store.traces)
+    if resolution == "ns" and told_apart and beside_each_other:
         assert all(trace.broken for trace in missing), "traces that can be told apart cost only themselves"
     assert {trace.trace_id for trace in store.traces if trace.broken} <= {trace.trace_id for trace in missing}
 
