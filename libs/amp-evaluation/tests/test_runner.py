@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amp_evaluation.aggregators import Aggregation
-from amp_evaluation.config import AgentConfig, Config, MonitorConfig, TraceConfig
+from amp_evaluation.config import AgentConfig, Config, LLMJudgeConfig, MonitorConfig, TraceConfig
 from amp_evaluation.dataset import Task
 from amp_evaluation.errors import RefusedError, TraceSourceError, TransientError
-from amp_evaluation.evaluators.base import BaseEvaluator
+from amp_evaluation.evaluators.base import BaseEvaluator, LLMAsJudgeEvaluator
 from amp_evaluation.models import EvalMode, EvalResult, EvaluatorReport, EvaluatorScore, JudgeUsage, RunError
 from amp_evaluation.runner import BaseRunner, Monitor, Progress, RunResult
 from amp_evaluation.trace import AgentTrace, LLMSpan, Trace
@@ -286,6 +286,22 @@ def test_the_scores_of_one_trace_alone_can_be_had() -> None:
     assert context is not None
     assert (context.task_id, context.trial_id) == ("k", "k-1")
     assert Monitor([Length()], config()).evaluate_trace(make(0))["length"][0].task_context is None
+
+
+def test_one_trace_is_evaluated_by_the_runners_settings() -> None:
+    class Names(LLMAsJudgeEvaluator):
+        def build_prompt(self, trace: Trace) -> str:
+            return "Fine?"
+
+        def _call_llm_with_retry(self, prompt: str) -> EvalResult:
+            return EvalResult(1, self.model)
+
+    chosen = Config(monitor=MonitorConfig(evaluate_failed=True), llm_judge=LLMJudgeConfig(default_model="openai/own"))
+    runner = Monitor([Names()], chosen)
+    failed = Trace("t", "q", "a", failed=True)
+    for _ in range(2):
+        assert runner.evaluate_trace(failed)["Names"][0].explanation == "openai/own"
+        assert runner.run(traces=[failed]).scores["Names"].individual_scores[0].explanation == "openai/own"
 
 
 def test_an_evaluator_whose_run_raises_skips_that_trace_only() -> None:

@@ -65,6 +65,8 @@ class BaseRunner(ABC):
     ) -> dict[str, list[EvaluatorScore]]:
         """The scores of one trace by evaluator name, in the calling thread."""
         context = None if task is None else TaskContext(task.task_id, trial_id)
+        for evaluator in self.evaluators:
+            evaluator._configure(self.config)
         return {evaluator.name: score_trace(evaluator, trace, task, context) for evaluator in self.evaluators}
 
     def _choose(self, evaluators: list[BaseEvaluator]) -> list[BaseEvaluator]:

@@ -260,7 +260,11 @@ class BaseEvaluator(ABC):
         return EvaluatorScore.from_eval_result(EvalResult.skip(reason), trace.trace_id, trace.timestamp)
 
     def _begin_run(self, config: Config) -> None:
-        """Called once before a run. Overrides call this one too: it takes `AMP_MONITOR_EVALUATE_FAILED` up."""
+        """Called once before a run. Overrides call this one too: it takes the run's settings up."""
+        self._configure(config)
+
+    def _configure(self, config: Config) -> None:
+        """Take settings up, for a run or for a trace that is evaluated alone."""
         self._includes_failed = config.monitor.evaluate_failed
 
     def _end_run(self) -> EvaluatorReport:

@@ -233,6 +233,12 @@ class LLMAsJudgeEvaluator(BaseEvaluator):
             _shared_clients().give_back(self._client)
         self._client = self._meter = self._config = None
 
+    def _configure(self, config: Config) -> None:
+        super()._configure(config)
+        if self._config is not config:
+            self._disconnect()
+            self._config = config
+
     def _begin_run(self, config: Config) -> None:
         super()._begin_run(config)
         self._connect(config)
