@@ -170,3 +170,11 @@ def test_a_judge_takes_its_own_level_and_no_other() -> None:
     for error in (TypeError, ValueError):
         with pytest.raises(error, match="safety: level must be llm, not 'trace'"):
             builtin("safety", level="trace")
+
+
+def test_a_subclass_of_a_judge_goes_by_its_hint(caplog: pytest.LogCaptureFixture) -> None:
+    class Stricter(BUILTINS["safety"]):  # type: ignore[misc]
+        pass
+
+    assert Stricter(level="trace").level == "llm"
+    assert "the hint wins" in caplog.text

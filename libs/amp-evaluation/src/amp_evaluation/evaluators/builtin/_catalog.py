@@ -6,7 +6,7 @@ from typing import Any
 
 from amp_evaluation.evaluators._base import BaseEvaluator
 from amp_evaluation.evaluators.builtin import llm_judge, standard
-from amp_evaluation.evaluators.params import nearest_first
+from amp_evaluation.evaluators.params import EvaluatorConfigError, nearest_first
 from amp_evaluation.models import EvalMode, EvaluatorInfo
 
 __all__ = ["BUILTINS", "builtin", "builtin_evaluator_catalog", "list_builtin_evaluators"]
@@ -52,6 +52,9 @@ def builtin(name: str, **config: Any) -> BaseEvaluator:
     if kind is None:
         known = ", ".join(nearest_first(str(name), BUILTINS))
         raise ValueError(f"there is no built-in evaluator {name!r}; known: {known}")
+    level = config.get("level")
+    if level is not None and not kind._supported_levels and level != kind().level:  # a prompt is for one kind of item
+        raise EvaluatorConfigError(f"{name}: level must be {kind().level}, not {level!r}")
     return kind(**config)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from amp_evaluation.evaluators._llm_judge import LLMAsJudgeEvaluator
-from amp_evaluation.evaluators.params import EvaluatorConfigError, Param
+from amp_evaluation.evaluators.params import Param
 from amp_evaluation.models import EvalResult
 
 __all__ = ["BuiltinJudge", "ContextJudge"]
@@ -20,10 +20,6 @@ class BuiltinJudge(LLMAsJudgeEvaluator):
     """A judge of the catalogue."""
 
     _catalog_module = "llm_judge"
-
-    def _set_level(self, level: str) -> None:
-        if level != self.level:  # its prompt is written for one kind of item
-            raise EvaluatorConfigError(f"{self.name}: level must be {self.level}, not {level!r}")
 
 
 class ContextJudge(BuiltinJudge):
