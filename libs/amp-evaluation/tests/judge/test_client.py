@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import signal
 import sys
 import threading
 import time
@@ -127,8 +129,9 @@ class TestThrottle:
     def test_who_waits_is_let_go_when_the_provider_is_given_up(self) -> None:
         throttle = Throttle(2)
         throttle.slow_down(60)
+        begin = time.monotonic()
         with throttle.turn(lambda: True):
-            pass
+            assert time.monotonic() - begin < 30
 
 
 class TestHealth:
@@ -242,16 +245,40 @@ def test_a_call_that_the_library_does_not_end_is_ended_here() -> None:
 
 
 def test_a_client_that_does_not_close_holds_nothing_up() -> None:
+    tried: list[str] = []
+
     async def fail() -> None:
+        tried.append("first")
         raise RuntimeError("no")
 
+    async def close() -> None:
+        tried.append("second")
+
     client = JudgeClient(Access())
-    client._peer("openai")._provider = Provider(complete=fail, no_answer=(), closers=[fail])
+    client._peer("openai")._provider = Provider(complete=fail, no_answer=(), closers=[fail, close])
     client.close()
     client.close()
+    assert tried == ["first", "second"]
 
 
 def test_an_interrupted_wait_cancels_the_call() -> None:
+    cancelled = threading.Event()
+
+    async def interrupt() -> None:
+        await asyncio.sleep(0.2)  # until it is waited for
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    with pytest.raises(KeyboardInterrupt):
+        run_on_loop(interrupt())
+    assert cancelled.wait(10)
+
+
+def test_what_a_call_raises_comes_out_where_it_is_waited_for() -> None:
     async def fail() -> None:
         raise ZeroDivisionError
 
