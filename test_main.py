@@ -1617,3 +1617,17 @@ def test_a_peer_that_is_never_there_asks_for_a_repeat(platform: Platform) -> Non
             ended = job(platform)
             assert ended.code == 1
             assert platform.naps == [2.0, 4.0, 8.0]
+
+
+def test_closed_standard_streams_are_filled_before_the_log_is_opened() -> None:
+    saved = {number: os.dup(number) for number in (0, 2)}
+    try:
+        for number in saved:
+            os.close(number)
+        stream = main.open_stderr()
+        assert stream.write(b"{}\n") == 3
+        assert os.path.samestat(os.fstat(2), Path(os.devnull).stat())  # and not a socket that was opened later
+    finally:
+        for number, copy in saved.items():
+            os.dup2(copy, number)
+            os.close(copy)
