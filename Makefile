@@ -59,7 +59,7 @@ type-check: $(STAMP) ## mypy, strict, for the job and the SDK
 
 test: $(STAMP) ## the job's tests, the template's and the examples', then the SDK's
 	$(BIN)/pytest test_main.py deploy examples -v
-	cd $(SDK) && ../../$(BIN)/pytest -q
+	cd $(SDK) && ../../$(BIN)/pytest
 
 coverage: $(STAMP) ## the tests with line and branch coverage
 	$(BIN)/pytest test_main.py deploy examples -q --cov=main --cov-branch --cov-report=term-missing
