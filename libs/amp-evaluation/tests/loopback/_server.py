@@ -130,9 +130,10 @@ class Server:
                 self._open_connections.discard(connection)
 
     def _answer(self, connection: socket.socket, request: Request) -> bool:
+        began = time.monotonic()
         response = self._handler(request)
-        if response.delay_s:
-            time.sleep(response.delay_s)
+        if response.delay_s:  # a peer's latency is all of its time, the making of the reply included
+            time.sleep(max(0.0, began + response.delay_s - time.monotonic()))
         if response.breakage in ("reset", "close"):
             if response.breakage == "reset":
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
