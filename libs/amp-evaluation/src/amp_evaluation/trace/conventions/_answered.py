@@ -9,6 +9,7 @@ from amp_evaluation.trace.conventions._envelopes import (
     AROUND,
     MAX_DEPTH,
     MESSAGE_LISTS,
+    are_parts,
     holds_messages,
     nested_messages,
     opened,
@@ -71,7 +72,7 @@ def answer_text(value: Any, depth: int = 0) -> str:
 def _answer_in_list(value: list[Any], depth: int) -> str:
     if holds_messages(value):
         return last_reply_text(messages_of(value))
-    if value and all(isinstance(part, dict) and ("type" in part or set(part) == {"text"}) for part in value):
+    if are_parts(value):
         return content_text(value)
     if value and all(isinstance(part, dict | list) for part in value):
         texts = [text for part in value if (text := _answer_only(part, depth + 1))]

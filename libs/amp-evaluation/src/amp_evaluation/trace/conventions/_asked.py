@@ -7,6 +7,7 @@ from typing import Any
 from amp_evaluation.trace.conventions._envelopes import (
     MAX_DEPTH,
     MESSAGE_LISTS,
+    are_parts,
     hands_on,
     holds_messages,
     inside,
@@ -72,7 +73,7 @@ def asked_text(value: Any, depth: int = 0) -> str:
 def _asked_in_list(value: list[Any], depth: int) -> str:
     if holds_messages(value):
         return last_user_text(messages_of(value))
-    if value and all(isinstance(part, dict) and ("type" in part or set(part) == {"text"}) for part in value):
+    if are_parts(value):
         return content_text(value)
     if len(value) == 1:
         return asked_text(value[0], depth + 1)

@@ -49,6 +49,11 @@ def opened(value: Any) -> Any:
     return value
 
 
+def are_parts(value: list[Any]) -> bool:
+    """The list is one content in parts, such as a text and an image, and no list of contents."""
+    return bool(value) and all(isinstance(part, dict) and ("type" in part or set(part) == {"text"}) for part in value)
+
+
 def holds_messages(value: list[Any]) -> bool:
     if is_pair(value) or any(is_message(item) or is_pair(item) for item in value):
         return True
